@@ -1,0 +1,1 @@
+"""One module per serving stack, plus the wire dialects, call formats and signatures. Never decides outcomes."""

@@ -1,0 +1,3 @@
+"""The application: one file per command, composition only."""
+
+__version__ = "0.1.0"
