@@ -20,7 +20,7 @@ from stacks.llamacpp import LlamaCppServer
 from stacks.llamacpp_python import LlamaCppPythonServer
 from stacks.locations import environments_folder
 from stacks.mlx_server import MlxServer
-from stacks.recipe import FoundServer, LaunchError, ServerRecipe
+from stacks.recipe import INCOMPLETE_MARK, FoundServer, LaunchError, ServerRecipe
 from stacks.server_process import (
     LaunchOptions,
     RunningServer,
@@ -79,15 +79,15 @@ def find_server(recipe: ServerRecipe, env: Path | None = None) -> FoundServer:
     for folder, origin in ((env, "--env"), (Path(named) if named else None, recipe.environment_variable)):
         if folder is None:
             continue
-        executable = recipe.find_in(folder.expanduser().absolute())
+        executable = _find_in(recipe, folder.expanduser().absolute())
         if executable is None:
-            state = "has no such server in it" if folder.is_dir() else "does not exist"
+            state = "has no such server in it, or is half-made" if folder.is_dir() else "does not exist"
             raise EnvironmentMissingError(
                 recipe.name, f"the environment {folder} (from {origin}) {state}", f"build it: {_build(recipe, folder)}"
             )
         return FoundServer(executable, folder.expanduser().absolute(), origin)
     default = environments_folder() / recipe.environment_name
-    executable = recipe.find_in(default)
+    executable = _find_in(recipe, default)
     if executable is not None:
         return FoundServer(executable, default, "default environment")
     executable = recipe.find_on_path()
@@ -98,6 +98,10 @@ def find_server(recipe: ServerRecipe, env: Path | None = None) -> FoundServer:
         f"no server found: not in {default}, not on PATH",
         f"run `{recipe.make_command}`, or name an environment with --env DIR or {recipe.environment_variable}",
     )
+
+
+def _find_in(recipe: ServerRecipe, folder: Path) -> Path | None:
+    return None if (folder / INCOMPLETE_MARK).exists() else recipe.find_in(folder)
 
 
 def _build(recipe: ServerRecipe, folder: Path) -> str:

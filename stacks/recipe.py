@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
+INCOMPLETE_MARK = ".stacktap-incomplete"
+"""File in an environment that ``stacks.install`` began and has not finished; such an environment is not used."""
+
 
 class LaunchError(Exception):
     """A server could not be started. ``str()`` says what happened, where, and what to do next."""
