@@ -32,6 +32,15 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True)
+class Pointing:
+    """Where an agent shall go: the relay's URL (no trailing slash, no /v1), the server behind it, its model names."""
+
+    relay_url: str
+    upstream_url: str
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AgentHint:
     """What is known of one agent: how its command is called, and the setting that carries its base URL."""
 
@@ -130,12 +139,13 @@ def arguments_past_relay(command: Sequence[str], upstream_url: str) -> list[str]
     return [word for word in command if netloc and pattern.search(word)]
 
 
-def opencode_configuration(relay_url: str, upstream_url: str, models: Sequence[str], user: Any) -> dict[str, Any]:
+def opencode_configuration(pointing: Pointing, user: Any) -> dict[str, Any]:
     """An opencode configuration (merged over the user's by opencode) with a provider `stacktap` for the relay.
 
     `user` is the user's own parsed configuration, if any: each of its providers that points at the upstream is
-    redirected too, so that the model the user names keeps working. `models` are the server's model names.
+    redirected too, so that the model the user names keeps working.
     """
+    relay_url, models = pointing.relay_url, pointing.models
     providers: dict[str, Any] = {
         "stacktap": {
             "npm": "@ai-sdk/openai-compatible",
@@ -148,7 +158,7 @@ def opencode_configuration(relay_url: str, upstream_url: str, models: Sequence[s
     for name, provider in known.items() if isinstance(known, dict) else ():
         options = provider.get("options") if isinstance(provider, dict) else None
         url = options.get("baseURL") if isinstance(options, dict) else None
-        if isinstance(url, str) and arguments_past_relay([url], upstream_url):
+        if isinstance(url, str) and arguments_past_relay([url], pointing.upstream_url):
             path = urlsplit(url).path.rstrip("/")
             providers[str(name)] = {"options": {"baseURL": relay_url + path}}
     configuration: dict[str, Any] = {"$schema": "https://opencode.ai/config.json", "provider": providers}
@@ -157,7 +167,7 @@ def opencode_configuration(relay_url: str, upstream_url: str, models: Sequence[s
     return configuration
 
 
-def codex_configuration(relay_url: str, models: Sequence[str], user: str) -> str:
+def codex_configuration(pointing: Pointing, user: str) -> str:
     """A Codex CLI config.toml: the user's text with the provider `stacktap` added and chosen.
 
     Codex reads no base-URL variable and speaks only the Responses API to a provider of its configuration.
@@ -173,12 +183,12 @@ def codex_configuration(relay_url: str, models: Sequence[str], user: str) -> str
             kept.append(line)
     has_model = any(re.match(r"\s*model\s*=", line) for line in _top_level(kept))
     top = ['model_provider = "stacktap"']
-    if models and not has_model:
-        top.append(f"model = {json.dumps(models[0])}")
+    if pointing.models and not has_model:
+        top.append(f"model = {json.dumps(pointing.models[0])}")
     provider = [
         "[model_providers.stacktap]",
         'name = "stacktap relay"',
-        f"base_url = {json.dumps(relay_url + '/v1')}",
+        f"base_url = {json.dumps(pointing.relay_url + '/v1')}",
         'wire_api = "responses"',
     ]
     return "\n".join([*top, *kept, "", *provider, ""])
@@ -199,15 +209,15 @@ def without_comments(jsonc: str) -> str:
     return comma.sub(lambda found: found[0] if found[0] != "," else "", plain)
 
 
-def bypass_advice(command: Sequence[str], upstream_url: str, relay_url: str) -> str:
+def bypass_advice(command: Sequence[str], pointing: Pointing) -> str:
     """What to tell a user whose agent ended without one exchange through the relay."""
     lines = ["no exchange came through the relay: the agent bypassed it (or never called a model)."]
-    direct = arguments_past_relay(command, upstream_url)
+    direct = arguments_past_relay(command, pointing.upstream_url)
     if direct:
         lines.append(f"  This argument names the server itself: {direct[0]!r}. Write {{base_url}} there instead.")
     hint = agent_of(command)
     if hint is not None:
-        setting = hint.setting.replace("{base_url}", f"{relay_url}/v1")
+        setting = hint.setting.replace("{base_url}", f"{pointing.relay_url}/v1")
         lines.append(f"  {hint.name} takes its base URL from: {setting}.")
     elif not direct:
         lines.append(

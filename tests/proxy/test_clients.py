@@ -8,6 +8,7 @@ import pytest
 from proxy import clients
 
 RELAY = "http://127.0.0.1:9000"
+POINTING = clients.Pointing(RELAY, "http://127.0.0.1:8080", ("m",))
 
 
 def test_every_base_url_is_set_and_keys_are_only_filled_in() -> None:
@@ -77,11 +78,11 @@ def test_opencode_keeps_the_users_model_and_redirects_providers_of_this_server()
             "else": {"options": {"baseURL": "https://api.example/v1"}},
         },
     }
-    made = clients.opencode_configuration(RELAY, "http://127.0.0.1:8080", ["m"], user)
+    made = clients.opencode_configuration(POINTING, user)
     assert made["provider"]["mine"]["options"]["baseURL"] == f"{RELAY}/v1"
     assert "else" not in made["provider"]
     assert "model" not in made
-    fresh = clients.opencode_configuration(RELAY, "http://127.0.0.1:8080", ["m"], None)
+    fresh = clients.opencode_configuration(POINTING, None)
     assert fresh["model"] == "stacktap/m"
 
 
@@ -91,14 +92,14 @@ def test_codex_configuration_is_valid_toml_and_chooses_the_relay() -> None:
         '[model_providers.stacktap]\nbase_url = "stale"\n[model_providers.stacktap.http_headers]\na = "b"\n'
         "[tui]\nx = 1\n"
     )
-    made = tomllib.loads(clients.codex_configuration(RELAY, ["m"], user))
+    made = tomllib.loads(clients.codex_configuration(POINTING, user))
     assert made["model_provider"] == "stacktap"
     assert made["model"] == "big"
     assert made["model_providers"]["old"] == {"base_url": "x"}
     assert made["model_providers"]["stacktap"]["base_url"] == f"{RELAY}/v1"
     assert "http_headers" not in made["model_providers"]["stacktap"]
     assert made["tui"] == {"x": 1}
-    assert tomllib.loads(clients.codex_configuration(RELAY, ['a"b'], ""))["model"] == 'a"b'
+    assert tomllib.loads(clients.codex_configuration(clients.Pointing(RELAY, "x", ('a"b',)), ""))["model"] == 'a"b'
 
 
 def test_jsonc_loses_comments_and_trailing_commas_but_no_text() -> None:
@@ -107,7 +108,7 @@ def test_jsonc_loses_comments_and_trailing_commas_but_no_text() -> None:
 
 
 def test_advice_names_the_argument_the_agent_and_its_setting() -> None:
-    advice = clients.bypass_advice(["codex", "http://localhost:1/v1"], "http://127.0.0.1:1", RELAY)
-    assert "http://localhost:1/v1" in advice
+    advice = clients.bypass_advice(["codex", "http://localhost:8080/v1"], POINTING)
+    assert "http://localhost:8080/v1" in advice
     assert "config.toml" in advice
-    assert "{base_url}" in clients.bypass_advice(["thing"], "http://127.0.0.1:1", RELAY)
+    assert "{base_url}" in clients.bypass_advice(["thing"], POINTING)
