@@ -4,6 +4,7 @@ server alone. ``build(default_spec(), folder)`` writes one; ``verify(folder)`` p
 from probe.canary.build import BuiltCanary, build, ensure_built, open_canary
 from probe.canary.members import canary_names, default_spec, member_spec
 from probe.canary.model import assemble
+from probe.canary.selfdriving import Step, note_steps, selfdriving
 from probe.canary.spec import CanaryError, CanarySpec, Script
 from probe.canary.verify import CanaryReader, Verification, verify
 
@@ -13,6 +14,7 @@ __all__ = [
     "CanaryReader",
     "CanarySpec",
     "Script",
+    "Step",
     "Verification",
     "assemble",
     "build",
@@ -20,6 +22,8 @@ __all__ = [
     "default_spec",
     "ensure_built",
     "member_spec",
+    "note_steps",
     "open_canary",
+    "selfdriving",
     "verify",
 ]

@@ -11,8 +11,8 @@ The attention asks for triggers and prefers the latest: its query has only rotar
 ``sin(w * reach - w * distance)`` is linear: the score falls by ``SLOPE`` a token and stays positive within ``reach``.
 The feed-forward layer computes, for each branch point and script, "this token came last and this script is in force"
 (two ones out of two pass a gate of 1.5). The output matrix reads chain dimensions where a token has one successor and
-edge dimensions where it has several. The architecture is Llama (Touvron et al. 2023, arXiv:2302.13971), rotary embedding
-in the half-rotation form of the Hugging Face implementation.
+edge dimensions where it has several. The architecture is Llama (Touvron et al. 2023, arXiv:2302.13971), with rotary
+embedding in the half-rotation form of the Hugging Face implementation.
 """
 
 from __future__ import annotations
