@@ -93,7 +93,7 @@ def _request(fields: Mapping[str, Any], prompt: ChatPrompt | RawPrompt, known: s
     n = _integer(fields, "n", 1)
     if n not in (None, 1):
         raise RequestError("one choice is generated per request: leave n out", param="n", code="unsupported_value")
-    options = fields.get("stream_options") or {}
+    options = fields.get("stream_options", {})
     if not isinstance(options, dict):
         raise _wrong_type("stream_options", "an object")
     return GenerationRequest(
