@@ -14,6 +14,7 @@ from stacks.engine import (
     GenerationReport,
     Logits,
     LogitsHook,
+    PromptError,
     Sampling,
     Token,
 )
@@ -221,10 +222,10 @@ class DecodingLoop:
 
 def _check_prompt(prompt: tuple[int, ...], vocabulary_size: int, context_length: int | None) -> None:
     if not prompt:
-        raise EngineError("the prompt is empty: there is no token to continue from")
+        raise PromptError("the prompt is empty: there is no token to continue from")
     outside = [i for i in prompt if not 0 <= i < vocabulary_size]
     if outside:
-        raise EngineError(f"token id {outside[0]} is outside the vocabulary of {vocabulary_size}")
+        raise PromptError(f"token id {outside[0]} is outside the vocabulary of {vocabulary_size}")
     if context_length is not None and len(prompt) >= context_length:
         raise ContextExceededError(len(prompt), context_length)
 

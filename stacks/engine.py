@@ -38,7 +38,11 @@ class RenderError(EngineError):
     """The model's chat template refused the messages or tools, or there is no template."""
 
 
-class ContextExceededError(EngineError):
+class PromptError(EngineError):
+    """The prompt cannot be evaluated as it is: empty, or with ids outside the vocabulary. The request is at fault."""
+
+
+class ContextExceededError(PromptError):
     """The prompt alone fills the context or more."""
 
     def __init__(self, prompt_tokens: int, context_length: int) -> None:
@@ -165,7 +169,7 @@ class Engine(Protocol):
     ) -> Generation:
         """Start a generation; nothing is computed before the first ``next``.
 
-        Raises :class:`ContextExceededError`, :class:`EngineError` for an empty prompt or ids outside the vocabulary.
+        Raises :class:`ContextExceededError`, or :class:`PromptError` for an empty prompt or ids outside the vocabulary.
         """
 
     def close(self) -> None:
