@@ -30,3 +30,8 @@ def install_logs_folder() -> Path:
 def server_logs_folder() -> Path:
     """Return the folder for the logs and scratch folders of started servers; their logs may hold prompts."""
     return _base("XDG_STATE_HOME", ".local/state") / "servers"
+
+
+def canaries_folder() -> Path:
+    """Return the cache of built canary models: they can be built again at any time."""
+    return _base("XDG_CACHE_HOME", ".cache") / "canaries"
