@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+AGENTS := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/agents
+MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test bench stack-mlx stack-llamacpp stack-llamacpp-python lock clean
+.PHONY: help env demo test lint unit slow test-real kill-test bench stack-mlx stack-llamacpp stack-llamacpp-python agents lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -37,7 +39,7 @@ unit: $(READY)
 slow: $(READY) ## Longer tests: hypothesis at length, kill -9, soak
 	$(BIN)/python -m pytest -m "slow and not real"
 
-test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python ## Tests on real servers and engines
+test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents ## Tests on real servers and engines
 	$(BIN)/python -m pytest -m real tests/stacks_real -rs
 
 kill-test: $(READY) ## 200 recordings killed with -9 at random moments
@@ -54,6 +56,13 @@ stack-llamacpp: $(READY) ## llama-server in an environment of its own (built onc
 
 stack-llamacpp-python: $(READY) ## llama-cpp-python's server in an environment of its own (built once, then cached)
 	@$(BIN)/python -m stacks.install llamacpp-python
+
+agents: $(MINI) ## Real agents for the tests, each in an environment of its own
+
+$(MINI):
+	rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check mini-swe-agent==2.4.6
+	@touch $@
 
 lock: ## Freeze what a fresh installation resolves to into requirements.lock
 	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
