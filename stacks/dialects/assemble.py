@@ -8,7 +8,7 @@ from stacks.dialects.anthropic_messages import MessagesAssembler
 from stacks.dialects.anthropic_requests import read_messages_request
 from stacks.dialects.asked import read_body
 from stacks.dialects.base import Assembler, Context
-from stacks.dialects.body import body_kind, json_event, ndjson_events, sse_events
+from stacks.dialects.body import body_kind, json_events, ndjson_events, sse_events
 from stacks.dialects.exchange import Assembled, Event, WireExchange, header
 from stacks.dialects.ollama import OllamaChatAssembler, OllamaGenerateAssembler
 from stacks.dialects.ollama_requests import read_ollama_request
@@ -95,7 +95,9 @@ def assemble(exchange: WireExchange) -> Assembled:
     elif kind == "ndjson":
         events = ndjson_events(body, log)
     else:
-        events = [json_event(body, log)] if kind == "json" else []
+        events = json_events(body, log) if kind == "json" else []
+    if kind == "json" and len(events) > 1:
+        kind = "ndjson"
     streamed = _is_stream(kind, request, events, content_type)
     if streamed and kind == "json":
         kind = "ndjson"
@@ -103,13 +105,14 @@ def assemble(exchange: WireExchange) -> Assembled:
         request.dialect, request.route, request, None, [], events, log.items, [], streamed, kind, content_type
     )
     result.body, result.request_body, result.comments = body, exchange.request_body, comments
-    context = Context(request, streamed, log, len(body), exchange.response_complete)
+    context = Context(request, streamed, log, events, len(body), exchange.response_complete)
     failed_status = exchange.status >= 400
+    understood = False
     if events:
-        _Reader(result, context, failed_status).run()
-    elif kind not in ("empty",) and failed_status:
+        understood = _Reader(result, context, failed_status).run()
+    elif kind != "empty" and failed_status:
         result.errors.append(text_error(body, kind))
-    _check_body(result, context, exchange)
+    _check_body(result, context, exchange, understood)
     return result
 
 
@@ -133,7 +136,8 @@ class _Reader:
         self._assembler: Assembler | None = None
         self._done = False
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Read all events; returns whether any was in the form of a known dialect."""
         context, result = self._context, self._result
         for event in result.events:
             context.event = event
@@ -152,6 +156,7 @@ class _Reader:
             result.done_mark = self._assembler.ended
         elif result.streamed and self._result.dialect != OTHER:
             result.done_mark = self._done
+        return self._assembler is not None or bool(result.errors)
 
     def _end_mark(self, event: Event) -> None:
         if self._assembler is not None:
@@ -160,6 +165,11 @@ class _Reader:
 
     def _object(self, event: Event, value: dict[str, object]) -> None:
         context, result = self._context, self._result
+        if event.kind == "partial":
+            if result.streamed:  # a client drops it, so that it must not enter the turn
+                self._odd(event)
+                return
+            context.flag("body_truncated", "the JSON ends inside a value or is broken")
         spoken = dialect_of_value(value)
         found = error_in(value, self._failed_status and not result.streamed)
         if found is not None:
@@ -167,9 +177,6 @@ class _Reader:
             self._flag_error()
             if spoken is None:
                 return
-        if event.kind == "partial":
-            cut = "event_truncated" if result.streamed else "body_truncated"
-            context.flag(cut, "the JSON ends inside a value or is broken")
         if self._assembler is None:
             self._choose(spoken, found is not None)
         elif spoken is not None and spoken != result.dialect:
@@ -183,6 +190,9 @@ class _Reader:
         result = self._result
         asked = result.dialect
         dialect = spoken or asked
+        if spoken == OTHER:  # the answer of a native route, such as llama.cpp's /completion
+            result.dialect = OTHER
+            return
         if spoken is not None and asked not in (OTHER, spoken):
             self._context.flag("mixed_dialects", f"the route is {asked}, the answer is {spoken}")
         if failed and spoken is None:
@@ -201,18 +211,15 @@ class _Reader:
             self._context.flag("error_under_success", "an error object under a success status")
 
     def _odd(self, event: Event) -> None:
-        """An event that holds no JSON object."""
+        """An event that holds no whole JSON object."""
         context, result = self._context, self._result
-        if event.value is UNPARSED or event.kind in ("text", "partial"):
-            if result.streamed:
-                last = event.number == len(result.events) - 1
-                cut = last and not event.closed
-                code = "event_truncated" if cut else "event_not_json"
-                context.flag(
-                    code, "the last event is cut" if cut else "the data of an event is not JSON", str(event.number)
-                )
-            else:
+        if event.kind in ("text", "partial"):
+            if not result.streamed:
                 context.flag("body_not_json", "the body is not JSON")
+            elif event.number == len(result.events) - 1 and not event.closed:
+                context.flag("event_truncated", "the last event is cut")
+            else:
+                context.flag("event_not_json", "the data of an event is not JSON")
         elif result.dialect != OTHER:
             code = "event_not_object" if result.streamed else "shape_unknown"
             context.flag(code, f"a JSON {json_type(event.value)} where an object belongs")
@@ -231,12 +238,10 @@ def _text_event_error(event: Event) -> ErrorObject:
     return error
 
 
-_JSON_TYPES = ("json",)
-_EXPECTED = {"json": ("json", "text/plain"), "sse": ("event-stream",), "ndjson": ("json", "text/plain")}
 _CLAIMS = {"event-stream": ("sse",), "ndjson": ("ndjson", "json"), "json": ("json",), "html": ("html",)}
 
 
-def _check_body(result: Assembled, context: Context, exchange: WireExchange) -> None:
+def _check_body(result: Assembled, context: Context, exchange: WireExchange, understood: bool) -> None:
     """Compare what came with what was asked and with what the headers say."""
     kind, body, request = result.body_kind, result.body, result.request
     context.event = None
@@ -256,7 +261,7 @@ def _check_body(result: Assembled, context: Context, exchange: WireExchange) -> 
     if kind in ("html", "xml", "text", "binary"):
         code = "body_not_text" if kind == "binary" else "body_not_json"
         context.log.add(code, f"the body is {kind}", 0, len(body))
-    elif not result.turns and not result.errors and not result.streamed and not context.log.items:
+    elif not understood and result.events and not context.log.items:
         context.log.add("shape_unknown", "the body is JSON of no known shape", 0, len(body))
     if result.errors and not result.turns:
         return
