@@ -103,6 +103,7 @@ def _plain(value: object, data: bytes) -> bool:
 
 
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_NUMBER_START = re.compile(rb"-(?:0|[1-9][0-9]*+)?|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]*+)?")
 _WORD = re.compile(rb"-?[A-Za-z_][A-Za-z0-9_]*+")
 _WORDS: dict[bytes, object] = {b"true": True, b"false": False, b"null": None}
 _NONSTANDARD: dict[bytes, object] = {
@@ -273,10 +274,11 @@ class _Reader:
         number = _NUMBER.match(data, at)
         if number is None or (number.end() < len(data) and data[number.end()] not in b" \t\n\r,]}"):
             loose = LOOSE.match(data, at)
-            if number is None or loose is None or loose.end() < len(data):
-                self.stop("syntax", "not a JSON value")
-            else:
+            cut = loose is not None and loose.end() >= len(data) and _NUMBER_START.fullmatch(loose.group()) is not None
+            if cut:
                 self.truncated()
+            else:
+                self.stop("syntax", "not a JSON value")
             return
         self.at = number.end()
         text = number.group()

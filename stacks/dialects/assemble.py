@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from stacks.dialects.anthropic_messages import MessagesAssembler
 from stacks.dialects.anthropic_requests import read_messages_request
@@ -10,6 +10,7 @@ from stacks.dialects.asked import read_body
 from stacks.dialects.base import Assembler, Context
 from stacks.dialects.body import body_kind, json_events, ndjson_events, sse_events
 from stacks.dialects.exchange import Assembled, Event, WireExchange, header
+from stacks.dialects.native import NativeAssembler
 from stacks.dialects.ollama import OllamaChatAssembler, OllamaGenerateAssembler
 from stacks.dialects.ollama_requests import read_ollama_request
 from stacks.dialects.openai_chat import ChatAssembler
@@ -82,18 +83,21 @@ def _read_other(request: CanonicalRequest, body: dict[str, object]) -> None:
     request.extra = body
 
 
-def assemble(exchange: WireExchange) -> Assembled:
-    """Read one exchange: its request, its answer turn by turn, the errors in it and everything irregular."""
+def assemble(exchange: WireExchange, pieces: Sequence[bytes] | None = None) -> Assembled:
+    """Read one exchange: its request, its answer turn by turn, the errors in it and everything irregular.
+
+    `pieces` are the response body as it was read, where the caller has it so; the result does not depend on them.
+    """
     request = read_request(exchange.method, exchange.target, exchange.request_body)
     body, log = exchange.response_body, IrregularityLog()
     kind = body_kind(body)
     content_type = header(exchange.response_headers, "content-type")
     comments = 0
     if kind == "sse":
-        events, parser = sse_events(body, log)
+        events, parser = sse_events(pieces or (body,), log)
         comments = parser.comments
     elif kind == "ndjson":
-        events = ndjson_events(body, log)
+        events = ndjson_events(pieces or (body,), log)
     else:
         events = json_events(body, log) if kind == "json" else []
     if kind == "json" and len(events) > 1:
@@ -192,6 +196,7 @@ class _Reader:
         dialect = spoken or asked
         if spoken == OTHER:  # the answer of a native route, such as llama.cpp's /completion
             result.dialect = OTHER
+            self._assembler = NativeAssembler(self._context)
             return
         if spoken is not None and asked not in (OTHER, spoken):
             self._context.flag("mixed_dialects", f"the route is {asked}, the answer is {spoken}")

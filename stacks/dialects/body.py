@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from stacks.dialects.exchange import Event
 from stacks.irregular import IrregularityLog
@@ -64,11 +65,13 @@ def _json_kind(body: bytes) -> str:
     return "sse" if _SSE_LATER.search(body[:4096]) is not None and load(body) is UNPARSED else "json"
 
 
-def sse_events(body: bytes, log: IrregularityLog) -> tuple[list[Event], SseParser]:
-    """Events of an event-stream body. Lines with unknown field names that hold JSON (an error written raw into a
+def sse_events(pieces: Iterable[bytes], log: IrregularityLog) -> tuple[list[Event], SseParser]:
+    """Events of an event-stream body, given in pieces. Lines with unknown field names that hold JSON (an error written raw into a
     stream, llama.cpp's former `error:` lines) become events too, at their place."""
     parser = SseParser()
-    raw = parser.feed(body)
+    raw: list[SseEvent] = []
+    for piece in pieces:
+        raw += parser.feed(piece)
     raw += parser.close()
     events: list[Event] = []
     for item in raw:
@@ -163,10 +166,12 @@ def _ignored_json(line: IgnoredLine) -> Event | None:
     return Event(-1, "json", line.start, line.end, text, [start], line.field or "line", value)
 
 
-def ndjson_events(body: bytes, log: IrregularityLog) -> list[Event]:
-    """Events of a newline-delimited body, one for each line."""
+def ndjson_events(pieces: Iterable[bytes], log: IrregularityLog) -> list[Event]:
+    """Events of a newline-delimited body, given in pieces, one for each line."""
     parser = NdjsonParser()
-    lines = parser.feed(body)
+    lines: list[NdjsonLine] = []
+    for piece in pieces:
+        lines += parser.feed(piece)
     lines += parser.close()
     events: list[Event] = []
     for line in lines:
