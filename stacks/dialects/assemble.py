@@ -130,6 +130,9 @@ def _is_stream(kind: str, request: CanonicalRequest, events: list[Event], conten
     return content_type is not None and "ndjson" in content_type.lower() and bool(events)
 
 
+_ANSWERS = frozenset(("choices", "done", "output", "content", "message", "response"))
+
+
 class _Reader:
     """Feeds the events of one response to the assembler of the dialect they speak."""
 
@@ -169,11 +172,14 @@ class _Reader:
 
     def _object(self, event: Event, value: dict[str, object]) -> None:
         context, result = self._context, self._result
-        if event.kind == "partial":
+        if event.kind in ("partial", "broken"):
             if result.streamed:  # a client drops it, so that it must not enter the turn
                 self._odd(event)
                 return
-            context.flag("body_truncated", "the JSON ends inside a value or is broken")
+            if event.kind == "partial":
+                context.flag("body_truncated", "the JSON ends inside a value")
+            else:
+                context.flag("body_not_json", "the JSON has a syntax error")
         spoken = dialect_of_value(value)
         found = error_in(value, self._failed_status and not result.streamed)
         if found is not None:
@@ -182,14 +188,21 @@ class _Reader:
             if spoken is None:
                 return
         if self._assembler is None:
-            self._choose(spoken, found is not None)
+            self._choose(spoken, value, found is not None)
         elif spoken is not None and spoken != result.dialect:
             context.flag("mixed_dialects", f"an event in the form of {spoken} within {result.dialect}")
             return
         if self._assembler is not None:
             self._assembler.add(event, value)
 
-    def _choose(self, spoken: str | None, failed: bool) -> None:
+    def _fits(self, value: dict[str, object]) -> bool:
+        """Whether a value that names no dialect is to be read in the route's: any event, or a plain body with one of
+        the fields that carry answers."""
+        if self._failed_status:
+            return False
+        return self._result.streamed or not _ANSWERS.isdisjoint(value)
+
+    def _choose(self, spoken: str | None, value: dict[str, object], failed: bool) -> None:
         """Pick the assembler: by the shape of the answer, and by the route where the shape does not say."""
         result = self._result
         asked = result.dialect
@@ -203,7 +216,7 @@ class _Reader:
         if failed and spoken is None:
             return
         maker = _ASSEMBLERS.get(dialect)
-        if maker is not None and (spoken is not None or (asked != OTHER and not self._failed_status)):
+        if maker is not None and (spoken is not None or self._fits(value)):
             result.dialect = dialect
             self._assembler = maker(self._context)
 
@@ -218,7 +231,7 @@ class _Reader:
     def _odd(self, event: Event) -> None:
         """An event that holds no whole JSON object."""
         context, result = self._context, self._result
-        if event.kind in ("text", "partial"):
+        if event.kind in ("text", "partial", "broken"):
             if not result.streamed:
                 context.flag("body_not_json", "the body is not JSON")
             elif event.number == len(result.events) - 1 and not event.closed:

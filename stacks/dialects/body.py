@@ -66,8 +66,8 @@ def _json_kind(body: bytes) -> str:
 
 
 def sse_events(pieces: Iterable[bytes], log: IrregularityLog) -> tuple[list[Event], SseParser]:
-    """Events of an event-stream body, given in pieces. Lines with unknown field names that hold JSON (an error written raw into a
-    stream, llama.cpp's former `error:` lines) become events too, at their place."""
+    """Events of an event-stream body, given in pieces. Lines with unknown field names that hold JSON (an error
+    written raw into a stream, llama.cpp's former `error:` lines) become events too, at their place."""
     parser = SseParser()
     raw: list[SseEvent] = []
     for piece in pieces:
@@ -219,6 +219,6 @@ def slow_value(event: Event, log: IrregularityLog) -> None:
 def _kind_of(reading: Reading, event: Event) -> str:
     if not isinstance(reading.value, (dict, list)):
         return "text"
-    if reading.has("truncated") or reading.has("syntax"):
+    if reading.has("truncated"):
         return "partial"
-    return "json"
+    return "broken" if reading.has("syntax") else "json"

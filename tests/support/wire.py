@@ -46,6 +46,7 @@ def exchange(
     dialect: str,
     response: Any,
     request: dict[str, Any] | None = None,
+    *,
     status: int = 200,
     content_type: str | None = None,
     complete: bool = True,
