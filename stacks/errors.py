@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stacks.dialects.exchange import Event
-from stacks.strictjson import UNPARSED, Path, StringMap, read, skip_value, span_of
+from stacks.jsonspans import StringMap, span_of
+from stacks.jsontext import skip_value
+from stacks.strictjson import UNPARSED, Path, read
 from stacks.turn import ErrorObject
 
 _MESSAGE_KEYS = ("message", "error", "detail", "msg", "reason", "title", "error_message", "description")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stacks.dialects.exchange import Assembled, Event
-from stacks.strictjson import StringMap, span_of
+from stacks.jsonspans import StringMap, span_of
 from stacks.turn import Fragment
 
 Range = tuple[int, int]

@@ -1,25 +1,25 @@
-"""A JSON reader for evidence: it reports what a lenient reader hides, survives what breaks a strict one, and finds
-the byte span of a value.
+"""A JSON reader for evidence: it reports what a lenient reader hides and survives what breaks a strict one.
 
 `load` is the fast path (orjson, plain JSON of bounded depth only). `read` is the slow, iterative one: it never
 recurses, never raises on any bytes, and returns the value it could make out with notes on duplicate keys, NaN and
 Infinity, lone surrogates, control characters, invalid UTF-8, depth, cuts and trailing bytes (RFC 8259 is the rule).
-`span_of` gives the byte range of the value at a path; `StringMap` leads an offset inside a decoded string back to
-the bytes that encode it.
+Where a value stands in the text is told by `stacks.jsonspans`.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from dataclasses import dataclass, field
 
 import orjson
+
+from stacks.jsontext import LOOSE, SPACE, STRING, decode_string, skip_value
 
 MAX_DEPTH = 200
 """Containers nested deeper than this are skipped, noted and read as None."""
 
 Path = tuple[str | int, ...]
+"""Keys and array positions that lead to a value inside a JSON text."""
 
 
 class _Unparsed:
@@ -94,16 +94,8 @@ def too_deep(value: object, data: bytes) -> bool:
     return True
 
 
-# Possessive quantifiers keep these linear on hostile input.
-_SPACE = re.compile(rb"[ \t\n\r]*+")
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORD = re.compile(rb"-?[A-Za-z_][A-Za-z0-9_]*+")
-_LOOSE = re.compile(rb"[^\s,:\]}\[{\"]++")
-_PLAIN = re.compile(rb"[^\"\\\x00-\x1f\x80-\xff]*+")
-_ESCAPES = {
-    0x22: '"', 0x5C: "\\", 0x2F: "/", 0x62: "\b", 0x66: "\f", 0x6E: "\n", 0x72: "\r", 0x74: "\t",
-}  # fmt: skip
 _WORDS: dict[bytes, object] = {b"true": True, b"false": False, b"null": None}
 _NONSTANDARD: dict[bytes, object] = {
     b"NaN": float("nan"), b"Infinity": float("inf"), b"-Infinity": float("-inf"), b"nan": float("nan"),
@@ -155,7 +147,7 @@ class _Reader:
         return self.reading
 
     def space(self) -> None:
-        match = _SPACE.match(self.data, self.at)
+        match = SPACE.match(self.data, self.at)
         if match is not None:
             self.at = match.end()
 
@@ -272,7 +264,7 @@ class _Reader:
             return
         number = _NUMBER.match(data, at)
         if number is None or (number.end() < len(data) and data[number.end()] not in b" \t\n\r,]}"):
-            loose = _LOOSE.match(data, at)
+            loose = LOOSE.match(data, at)
             if number is None or loose is None or loose.end() < len(data):
                 self.stop("syntax", "not a JSON value")
             else:
@@ -303,7 +295,7 @@ class _Reader:
     def string(self) -> str:
         """Read the string at `at`; on a cut string the text so far is returned and reading stops."""
         start = self.at
-        match = _STRING.match(self.data, start)
+        match = STRING.match(self.data, start)
         if match is not None:
             self.at = match.end()
             raw = match.group()
@@ -348,202 +340,3 @@ def _without_cut_escape(raw: bytes) -> bytes:
         if byte < 0x80:
             break
     return raw
-
-
-def decode_string(raw: bytes) -> tuple[str, list[tuple[str, str]]]:
-    """Decode a JSON string literal (quotes included) leniently; returns the text and (code, message) of its faults.
-
-    Invalid UTF-8 becomes U+FFFD, a lone surrogate stays a lone surrogate in the Python text.
-    """
-    text, _, problems = _decode(raw, want_map=False)
-    return text, problems
-
-
-def _decode(raw: bytes, want_map: bool) -> tuple[str, list[tuple[int, int]], list[tuple[str, str]]]:
-    """Text of a string literal; with `want_map`, (text offset, raw offset) of every place where the two shift."""
-    parts: list[str] = []
-    shifts: list[tuple[int, int]] = [(0, 1)]
-    problems: dict[str, str] = {}
-    at, end, length = 1, len(raw) - 1, 0
-    while at < end:
-        match = _PLAIN.match(raw, at, end)
-        stop = match.end() if match is not None else at
-        if stop > at:
-            parts.append(raw[at:stop].decode("ascii"))
-            length += stop - at
-            at = stop
-            continue
-        byte = raw[at]
-        if byte == 0x5C:
-            text, following = _escape(raw, at, end, problems)
-        elif byte < 0x20 or byte == 0x22:
-            text, following = chr(byte), at + 1
-            problems.setdefault("control_character", f"a bare control character 0x{byte:02x} in a string")
-        else:
-            text, following = _utf8(raw, at, end, problems)
-        parts.append(text)
-        length += len(text)
-        at = following
-        if want_map:
-            shifts.append((length, at))
-    return "".join(parts), shifts, list(problems.items())
-
-
-def _escape(raw: bytes, at: int, end: int, problems: dict[str, str]) -> tuple[str, int]:
-    kind = raw[at + 1] if at + 1 < end else -1
-    if kind in _ESCAPES:
-        return _ESCAPES[kind], at + 2
-    unit = _unit(raw, at, end)
-    if unit is None:
-        problems.setdefault("bad_escape", "an escape that JSON does not know")
-        return "\\", at + 1
-    if 0xD800 <= unit < 0xDC00:
-        low = _unit(raw, at + 6, end)
-        if low is not None and 0xDC00 <= low < 0xE000:
-            return chr(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)), at + 12
-    if 0xD800 <= unit < 0xE000:
-        problems.setdefault("lone_surrogate", f"a lone surrogate \\u{unit:04x}")
-    return chr(unit), at + 6
-
-
-def _unit(raw: bytes, at: int, end: int) -> int | None:
-    digits = raw[at + 2 : at + 6]
-    if at + 6 > end or raw[at : at + 2] != b"\\u" or re.fullmatch(rb"[0-9a-fA-F]{4}", digits) is None:
-        return None
-    return int(digits, 16)
-
-
-def _utf8(raw: bytes, at: int, end: int, problems: dict[str, str]) -> tuple[str, int]:
-    """One non-ASCII character; a run of valid ones is taken character by character so that offsets stay exact."""
-    first = raw[at]
-    need = 2 if 0xC2 <= first < 0xE0 else 3 if 0xE0 <= first < 0xF0 else 4 if 0xF0 <= first < 0xF5 else 1
-    try:
-        if need == 1 or at + need > end:
-            raise UnicodeDecodeError("utf-8", raw, at, at + 1, "invalid start")
-        return raw[at : at + need].decode("utf-8"), at + need
-    except UnicodeDecodeError:
-        problems.setdefault("invalid_utf8", f"a byte 0x{first:02x} that is not UTF-8")
-        return "\ufffd", at + 1
-
-
-def skip_value(data: bytes, at: int) -> int:
-    """Offset just after the value that starts at `at` (its brackets balanced, strings respected); the end of `data`
-    when it is cut. Iterative, linear."""
-    depth = 0
-    length = len(data)
-    while at < length:
-        byte = data[at]
-        if byte == 0x22:
-            match = _STRING.match(data, at)
-            if match is None:
-                return length
-            at = match.end()
-        elif byte in (0x7B, 0x5B):
-            depth += 1
-            at += 1
-        elif byte in (0x7D, 0x5D):
-            depth -= 1
-            at += 1
-        elif byte in b" \t\n\r,:":
-            at += 1
-            continue
-        else:
-            match = _LOOSE.match(data, at)
-            at = match.end() if match is not None else at + 1
-        if depth <= 0:
-            return at
-    return length
-
-
-def span_of(data: bytes, path: Path, start: int = 0) -> tuple[int, int] | None:
-    """Byte range of the value at `path` (keys and array positions) in the JSON text of `data`, or None.
-
-    Of a key that stands twice the last value counts, as readers have it. Works on cut and faulty text as far as the
-    path is intact. Linear.
-    """
-    at = _after_space(data, start)
-    if at == 0 and data.startswith(b"\xef\xbb\xbf"):
-        at = _after_space(data, 3)
-    for step in path:
-        found = _element(data, at, step) if isinstance(step, int) else _member(data, at, step)
-        if found is None:
-            return None
-        at = found
-    return (at, skip_value(data, at)) if at < len(data) else None
-
-
-def _after_space(data: bytes, at: int) -> int:
-    match = _SPACE.match(data, at)
-    return match.end() if match is not None else at
-
-
-def _member(data: bytes, at: int, key: str) -> int | None:
-    if data[at : at + 1] != b"{":
-        return None
-    at = _after_space(data, at + 1)
-    found: int | None = None
-    wanted = key.encode("utf-8", "surrogatepass")
-    while at < len(data) and data[at] == 0x22:
-        match = _STRING.match(data, at)
-        if match is None:
-            return found
-        raw = match.group()
-        same = raw[1:-1] == wanted if b"\\" not in raw else decode_string(raw)[0] == key
-        at = _after_space(data, match.end())
-        if data[at : at + 1] != b":":
-            return found
-        at = _after_space(data, at + 1)
-        if same and at < len(data):
-            found = at
-        at = _after_space(data, skip_value(data, at))
-        if data[at : at + 1] != b",":
-            return found
-        at = _after_space(data, at + 1)
-    return found
-
-
-def _element(data: bytes, at: int, position: int) -> int | None:
-    if data[at : at + 1] != b"[" or position < 0:
-        return None
-    at = _after_space(data, at + 1)
-    for _ in range(position):
-        if at >= len(data) or data[at] == 0x5D:
-            return None
-        at = _after_space(data, skip_value(data, at))
-        if data[at : at + 1] != b",":
-            return None
-        at = _after_space(data, at + 1)
-    return at if at < len(data) and data[at] != 0x5D else None
-
-
-class StringMap:
-    """Leads offsets inside a decoded string back to the bytes of its literal.
-
-    `raw` is the literal with its quotes (a cut one may lack the closing quote), `start` the offset of its opening
-    quote in the body.
-    """
-
-    __slots__ = ("_raw", "_start", "_text", "text")
-
-    def __init__(self, raw: bytes, start: int) -> None:
-        closed = _STRING.fullmatch(raw) is not None
-        self.text, shifts, _ = _decode(raw if closed else raw + b'"', want_map=True)
-        self._text = [shift[0] for shift in shifts]
-        self._raw = [shift[1] for shift in shifts]
-        self._start = start
-
-    def offset(self, position: int) -> int:
-        """Body offset of the character at `position` of the text (its length gives the end of the content)."""
-        slot = bisect_right(self._text, position) - 1
-        return self._start + self._raw[slot] + (position - self._text[slot])
-
-    def span(self, first: int, last: int) -> tuple[int, int]:
-        """Body byte range of the characters first..last (last exclusive)."""
-        if last <= first:
-            return self.offset(first), self.offset(first)
-        slot = bisect_right(self._text, last - 1) - 1
-        end = self.offset(last - 1) + 1
-        following = slot + 1
-        if following < len(self._text) and self._text[following] <= last:
-            end = self._start + self._raw[following]
-        return self.offset(first), max(end, self.offset(last))

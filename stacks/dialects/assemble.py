@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stacks.dialects.anthropic_messages import MessagesAssembler
+from stacks.dialects.anthropic_requests import read_messages_request
 from stacks.dialects.asked import read_body
 from stacks.dialects.base import Assembler, Context
 from stacks.dialects.body import body_kind, json_event, ndjson_events, sse_events
 from stacks.dialects.exchange import Assembled, Event, WireExchange, header
+from stacks.dialects.ollama import OllamaChatAssembler, OllamaGenerateAssembler
+from stacks.dialects.ollama_requests import read_ollama_request
 from stacks.dialects.openai_chat import ChatAssembler
+from stacks.dialects.openai_completions import CompletionsAssembler
 from stacks.dialects.openai_requests import read_chat_request, read_completions_request
+from stacks.dialects.openai_responses import ResponsesAssembler
 from stacks.dialects.recognise import (
+    ANTHROPIC_MESSAGES,
     OLLAMA_CHAT,
     OLLAMA_GENERATE,
     OPENAI_CHAT,
     OPENAI_COMPLETIONS,
+    OPENAI_RESPONSES,
     OTHER,
     dialect_of_request,
     dialect_of_value,
     route_of,
 )
+from stacks.dialects.responses_requests import read_responses_request
 from stacks.errors import error_in, error_object, text_error
 from stacks.irregular import IrregularityLog
 from stacks.strictjson import UNPARSED
@@ -28,9 +37,18 @@ from stacks.turn import CanonicalRequest, ErrorObject, json_type
 _READERS: dict[str, Callable[[CanonicalRequest, dict[str, object]], None]] = {
     OPENAI_CHAT: read_chat_request,
     OPENAI_COMPLETIONS: read_completions_request,
+    OPENAI_RESPONSES: read_responses_request,
+    OLLAMA_CHAT: read_ollama_request,
+    OLLAMA_GENERATE: read_ollama_request,
+    ANTHROPIC_MESSAGES: read_messages_request,
 }
 _ASSEMBLERS: dict[str, Callable[[Context], Assembler]] = {
     OPENAI_CHAT: ChatAssembler,
+    OPENAI_COMPLETIONS: CompletionsAssembler,
+    OPENAI_RESPONSES: ResponsesAssembler,
+    OLLAMA_CHAT: OllamaChatAssembler,
+    OLLAMA_GENERATE: OllamaGenerateAssembler,
+    ANTHROPIC_MESSAGES: MessagesAssembler,
 }
 _STREAM_BY_DEFAULT = frozenset((OLLAMA_CHAT, OLLAMA_GENERATE))
 

@@ -196,3 +196,19 @@ def check_counts(turn: Turn, context: Context) -> None:
     """Record a count of zero output tokens beside output."""
     if turn.usage is not None and turn.usage.completion == 0 and turn.has_payload:
         context.absent("usage_contradicts", "zero output tokens are counted although there is output")
+
+
+def check_finish(turn: Turn, context: Context, forced: bool = False) -> None:
+    """Record a finish reason that is absent or does not fit what came. With `forced` (a call forced by name) OpenAI
+    documents `stop` as the finish reason of a call."""
+    subject = f"choice {turn.index}"
+    if turn.finish_raw is None:
+        if context.complete:
+            context.absent("finish_missing", "the answer ended without a finish reason", subject)
+        return
+    if turn.finish == "tool_calls" and not turn.tool_calls:
+        context.absent("finish_without_calls", f"finish reason {turn.finish_raw!r}, and no call", subject)
+    elif turn.finish == "stop" and turn.tool_calls and not forced:
+        context.absent("finish_hides_calls", f"finish reason {turn.finish_raw!r} although there are calls", subject)
+    if not turn.has_payload:
+        context.absent("finish_without_payload", f"finish reason {turn.finish_raw!r}, and nothing came", subject)
