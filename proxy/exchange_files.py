@@ -247,6 +247,8 @@ def from_capture(record: dict[str, Any], attempt: int, stack: str, version: str)
     request = read_request(request_raw)
     response = read_response(response_raw, request.method)
     ended = str(record.get("ended") or "eof")
+    if response.status and not response.complete and response.map.whole is None and _says_length(response):
+        response.complete = ended == "eof"
     end = _ENDED.get(ended, ends.RESET)
     if end == ends.COMPLETE and not response.complete or not response.status:
         end = ends.CLOSED_EARLY if end == ends.COMPLETE else end
@@ -257,6 +259,11 @@ def from_capture(record: dict[str, Any], attempt: int, stack: str, version: str)
     return FileExchange(
         str(record.get("id") or attempt), view, request_raw, response_raw, known if isinstance(known, str) else None
     )
+
+
+def _says_length(response: WireMessage) -> bool:
+    """Whether only a content length calls the body short; texts in these files were edited after the capture."""
+    return any("content-length" in note for note in response.notes)
 
 
 def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:

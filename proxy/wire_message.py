@@ -7,6 +7,7 @@ is said in `notes`.
 
 from __future__ import annotations
 
+import re
 import zlib
 from dataclasses import dataclass, field
 
@@ -113,6 +114,7 @@ def _dechunk(raw: bytes, at: int) -> tuple[bytes, list[Segment], bool] | None:
         if size == 0:
             return b"".join(parts), segments, True
         start = line_end + 1
+        size = _resync(raw, start, size)
         data = raw[start : start + size]
         parts.append(data)
         segments.append(Segment(total, at + start, len(data)))
@@ -123,6 +125,20 @@ def _dechunk(raw: bytes, at: int) -> tuple[bytes, list[Segment], bool] | None:
         elif raw[position : position + 1] == b"\n":
             position += 1
     return b"".join(parts), segments, False
+
+
+_NEXT_CHUNK = re.compile(rb"\r\n[0-9A-Fa-f]{1,8}(?:;[^\r\n]*)?\r\n")
+
+
+def _resync(raw: bytes, start: int, size: int) -> int:
+    """The size of a chunk as it stands: the declared one where a line end follows it, else up to the next chunk's line
+    (files whose texts were edited after the capture)."""
+    after = raw[start + size : start + size + 2]
+    if not after or after[:1] == b"\n" or after == b"\r\n" or start + size >= len(raw):
+        if start + size <= len(raw):
+            return size
+    found = _NEXT_CHUNK.search(raw, start)
+    return found.start() - start if found is not None else size
 
 
 def _decode(message: WireMessage, start: int, end: int) -> None:

@@ -44,6 +44,21 @@ class Classified:
     outcome: Outcome
     facts: Facts
 
+    def remember(self, memory: RunMemory) -> None:
+        """Tell the run's memory what later exchanges may need of this one."""
+        facts, outcome = self.facts, self.outcome
+        if not facts.generates:
+            return
+        memory.remember(
+            facts.upstream,
+            facts.request.model or "",
+            facts.view.attempt,
+            outcome.name,
+            outcome.evidence,
+            refused=facts.failed or facts.no_response,
+            took_tools=facts.offers,
+        )
+
 
 def judge(view: ExchangeView, memory: RunMemory | None = None) -> Classified:
     """Classify one exchange by its wire alone."""

@@ -205,7 +205,7 @@ def _by_signature(facts: Facts) -> Verdict | None:
 
 def _by_words(facts: Facts) -> Verdict | None:
     row = next((found for text in facts.error_messages if (found := kind_of(text)) is not None), None)
-    if row is None:
+    if row is None or (row.name == "request.invalid_param" and facts.status != 400 and _reader_failed(facts)):
         return None
     return refine(facts, Verdict(row.name, remedy=row.remedy, confidence="medium"))
 
@@ -263,6 +263,12 @@ def _lost_user_turn(facts: Facts, text: str) -> bool:
     return any(message.role == "user" and message.content for message in facts.request.messages)
 
 
+def _reader_failed(facts: Facts) -> bool:
+    """Whether a JSON or XML reader complains although the request's body is fine and tools are offered: what it read
+    can only be the model's output."""
+    return facts.offers and facts.request.body_error is None and bool(JSON_WORDS.search(facts.error_text))
+
+
 def _by_status(facts: Facts) -> Verdict | None:
     status, text = facts.status, facts.error_text
     if status == 404:
@@ -273,7 +279,7 @@ def _by_status(facts: Facts) -> Verdict | None:
         return Verdict("transport.loading", confidence="low", remedy="wait, then retry").undetermined(LOG)
     if 400 <= status < 500:
         return Verdict("request.invalid_param", confidence="low").undetermined(LOG)
-    if JSON_WORDS.search(text) and facts.offers:
+    if _reader_failed(facts):
         return _server_error(facts, Verdict("parser.server_error", confidence="medium", remedy=RAW.partition(": ")[2]))
     if status >= 500:
         return Verdict("engine.crash", confidence="low", remedy="look into the server's log").undetermined(LOG)

@@ -67,6 +67,8 @@ class Facts:
     def generates(self) -> bool:
         """Whether the request asks for generation at all (a model list or a health check does not)."""
         request = self.request
+        if request.extra.get("_debug_render_only") is True:
+            return False
         if self.view.wire.method.upper() not in ("POST", ""):
             return False
         if request.dialect in GENERATES or request.route in _GENERATING_ROUTES:
@@ -76,7 +78,9 @@ class Facts:
     @cached_property
     def tools(self) -> OfferedTools:
         """The tools offered; known and empty where the request offers none."""
-        return offered_tools([(tool.raw) for tool in self.request.tools])
+        if any(tool.name is None for tool in self.request.tools):
+            return offered_tools(None)
+        return offered_tools([tool.raw for tool in self.request.tools])
 
     @property
     def offers(self) -> bool:
@@ -127,7 +131,7 @@ class Facts:
             return JudgedCall(call, "no_name", "the call has no name")
         if not self.offers:
             return JudgedCall(call, "unknown_tool", f"{call.name!r} was called and no tool was offered")
-        if call.name not in self.tools.schemas:
+        if not self.tools.offers(call.name):
             return JudgedCall(call, *_verdict(check_call(_Named(call.name, {}), self.tools)))
         if call.arguments_error is not None or not call.arguments_valid:
             empty = not call.arguments_text.strip()

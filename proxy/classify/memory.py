@@ -14,7 +14,18 @@ from results.outcomes import Evidence
 MAX_KEPT = 512
 """Models and questions kept; the oldest are forgotten first."""
 
-_FAULTS = ("parser.server_error", "engine.grammar_deadlock", "engine.crash", "engine.error_in_stream", "engine.oom")
+_FAULTS = frozenset(
+    {
+        "parser.server_error",
+        "engine.grammar_deadlock",
+        "engine.crash",
+        "engine.error_in_stream",
+        "engine.oom",
+        "truncation.cut_inside_call",
+    }
+)
+_ANSWERS = ("ok.", "model.", "truncation.output", "parser.left", "parser.in_", "protocol.choice")
+"""Outcomes that show a living engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +46,31 @@ class RunMemory:
     _answers: OrderedDict[tuple[str, str], Earlier] = field(default_factory=OrderedDict)
     _loaded: dict[str, Earlier] = field(default_factory=dict)
 
-    def remember(self, upstream: str, model: str, attempt: int, name: str, evidence: tuple[Evidence, ...]) -> None:
-        """Keep what later exchanges may need of this one."""
+    def remember(
+        self,
+        upstream: str,
+        model: str,
+        attempt: int,
+        name: str,
+        evidence: tuple[Evidence, ...],
+        *,
+        refused: bool = True,
+        took_tools: bool = False,
+    ) -> None:
+        """Keep what later exchanges may need of this one. `refused`: the answer was an error or none; `took_tools`:
+        tools were offered and the request was served."""
         earlier = Earlier(attempt, model, name, evidence)
         key = (upstream, model)
-        if name in _FAULTS:
-            _keep(self._faults, key, earlier)
-        elif name == "nonresponse.load_only":
+        if name == "nonresponse.load_only":
             self._faults.pop(key, None)
             self._loaded.pop(upstream, None)
-        elif name not in ("engine.wedged", "transport.timeout_read", "transport.client_gone", "ok.service"):
-            if not name.startswith(("transport.", "gate.", "request.", "template.")):
-                self._faults.pop(key, None)
+        elif name in _FAULTS and refused:
+            _keep(self._faults, key, earlier)
+        elif name.startswith(_ANSWERS) and name != "ok.service":
+            self._faults.pop(key, None)
+            self._loaded[upstream] = earlier
+            if took_tools:
                 _keep(self._answers, key, earlier)
-                self._loaded[upstream] = earlier
 
     def fault_before(self, upstream: str, model: str) -> Earlier | None:
         """The last fault on this model that nothing has answered since; else the last one on another model there
@@ -60,7 +82,7 @@ class RunMemory:
         return others[-1] if others else None
 
     def answered_before(self, upstream: str, model: str) -> Earlier | None:
-        """The last exchange in which this model answered, if any."""
+        """The last exchange in which this model was served with tools, if any."""
         return self._answers.get((upstream, model))
 
     def loaded(self, upstream: str) -> Earlier | None:

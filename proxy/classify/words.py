@@ -49,7 +49,8 @@ ROWS: tuple[Words, ...] = (
     _row("gate.tools_unsupported",
          r"(?:does|do|did)(?: not|n't) (?:currently )?(?:support|have|allow) (?:the )?(?:use of )?(?:tool|function)|"
          r"(?:tool|function)(?:s|[ _-]?calls?|[ _-]?calling|[ _-]?use)* (?:is|are) not (?:supported|enabled|available|allowed)|"
-         r"not support(?:ed)?\b.{0,40}\b(?:tools?|function.?call\w*|tool.?use|tool.?call\w*)\b(?! choice)|"
+         r"not support(?:ed)?(?: for| by| yet| here)?:? (?:the |any |native )?(?:tools?|function.?call\w*|tool.?use|tool.?call\w*)\b"
+         r"(?! choice)|"
          r"cannot use tools|tools? (?:cannot|can't|can not) be (?:used|combined)|unsupported\b.{0,30}\btools?\b(?!.? type)|"
          r"no endpoints? found that supports? tool",
          "use a model or template that the server accepts tools for, or send none and parse the text"),
@@ -60,8 +61,8 @@ ROWS: tuple[Words, ...] = (
          "send a tool choice that this server supports (`auto`, or none at all)"),
     # -- the history's own words come before general ones
     _row("request.bad_history",
-         r"assistant tool call function\.arguments|(?:failed to parse|invalid|could not parse|malformed) tool.?calls? "
-         r"arguments?\b(?!.{0,40}returned)|invalid message content type|(?:failed to parse messages?:)|"
+         r"assistant tool call function\.arguments|(?:failed to parse|(?<!returned )invalid|could not parse|malformed) tool.?calls? "
+         r"arguments?\b|invalid message content type|(?:failed to parse messages?:)|"
          r"messages?\.tool_calls\.function\.arguments|messages?\.content of type|"
          r"(?:all )?non-assistant messages must contain|tool.?call.?id\b.{0,60}(?:not found|missing|required|does not match)|"
          r"tool (?:results?|messages?) must (?:follow|be preceded)|tool_result.{0,80}without|"

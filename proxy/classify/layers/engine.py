@@ -72,6 +72,16 @@ def unfinished(judgement: Judgement) -> Verdict | None:
         return None
     if turn is not None and turn.tool_calls and all(call.verdict == "ok" for call in facts.calls):
         return None
+    if turn is not None and turn.model == "" and facts.stack in ("ollama", ""):
+        lost = Verdict(
+            "engine.error_in_stream",
+            ran="yes",
+            confidence="medium",
+            evidence=[facts.cite_body("an empty chunk of no model, and no end mark")],
+            detail="an empty chunk without a model name and no end mark: Ollama's /v1 stream hides an error this way",
+            remedy="ask /api/chat, or without streaming, to see the error text",
+        )
+        return lost.undetermined("comparison_request: the same request without streaming, or on /api/chat")
     item = facts.irregular("done_missing", "finish_missing", "event_missing", "stream_empty", "body_empty")
     verdict = Verdict(
         "protocol.done_missing",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proxy.classify.judged import Judgement
 from proxy.classify.layers.engine import unfinished
+from proxy.classify.layers.parser import call_in_reasoning
 from proxy.classify.verdict import RAW, Verdict
 
 _ONE = 1
@@ -54,8 +55,11 @@ def _load_only(judgement: Judgement) -> Verdict:
 
 def _reasoning_only(judgement: Judgement) -> Verdict | None:
     facts = judgement.facts
-    if facts.limit_reached or facts.reasoning_scan.in_reasoning or facts.reasoning_scan.standing:
+    if facts.limit_reached:
         return None
+    call = call_in_reasoning(facts)
+    if call is not None:
+        return call
     turn = facts.turn
     verdict = Verdict(
         "nonresponse.reasoning_only",

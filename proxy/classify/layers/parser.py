@@ -25,7 +25,7 @@ def parser(judgement: Judgement) -> Verdict | None:
         return None
     return (
         _in_text(facts)
-        or _in_reasoning(facts)
+        or call_in_reasoning(facts)
         or _leaked_name(facts)
         or _phantom(facts)
         or _arguments_lost(facts)
@@ -90,7 +90,7 @@ def _remedy(facts: Facts) -> str:
 
 
 # ---------------------------------------------------------------------- reasoning
-def _in_reasoning(facts: Facts) -> Verdict | None:
+def call_in_reasoning(facts: Facts) -> Verdict | None:
     """A whole call to an offered tool in the reasoning, and nothing else in the answer."""
     if not facts.offers or facts.choice == "none" or facts.calls or facts.text.strip():
         return _inline_reasoning(facts)
@@ -144,7 +144,8 @@ def _leaked_name(facts: Facts) -> Verdict | None:
         if judged.verdict != "unknown_tool" or not facts.offers:
             continue
         bare = _MARKERS.sub("", _MARKERS.sub("", name)).strip()
-        if bare != name and bare in facts.tools.schemas:
+        if (bare != name and bare in facts.tools.schemas) or _swallowed_markup(name, facts):
+            bare = bare if bare in facts.tools.schemas else _swallowed_markup(name, facts)
             return Verdict(
                 "parser.marker_leak",
                 delivery="altered",
@@ -153,6 +154,16 @@ def _leaked_name(facts: Facts) -> Verdict | None:
                 remedy=_remedy(facts),
             )
     return None
+
+
+_NO_NAME = re.compile(r"[<>{}\[\]\n\"=()]")
+
+
+def _swallowed_markup(name: str, facts: Facts) -> str:
+    """The offered tool that stands inside a name which is a piece of markup, "" where there is none."""
+    if not _NO_NAME.search(name):
+        return ""
+    return next((offered for offered in facts.request.tool_names if len(offered) > 1 and offered in name), "")
 
 
 def _phantom(facts: Facts) -> Verdict | None:

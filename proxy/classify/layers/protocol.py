@@ -66,6 +66,8 @@ def protocol(judgement: Judgement) -> Verdict | None:
 
 
 def _stops(facts: Facts, item: Irregularity) -> bool:
+    if item.code in ("index_missing", "index_reused") and facts.assembled.dialect != "openai_chat":
+        return False
     if item.code == "finish_without_calls":
         return not facts.calls
     if item.code in ("event_truncated", "body_truncated", "mixed_dialects"):

@@ -99,9 +99,8 @@ def _finished(facts: Facts) -> bool:
     turn = facts.turn
     if turn is None:
         return False
-    return bool(facts.assembled.done_mark) or (
-        turn.finish is not None and not facts.irregular("body_truncated", "event_truncated")
-    )
+    whole = bool(facts.assembled.events) and facts.assembled.events[-1].kind != "partial"
+    return bool(facts.assembled.done_mark) or (turn.finish is not None and whole)
 
 
 _PAGE = re.compile(rb"\A\s*<(?:!doctype|html|\?xml)", re.IGNORECASE)

@@ -29,7 +29,7 @@ def truncation(judgement: Judgement) -> Verdict | None:
 def _cut_call(facts: Facts) -> Verdict | None:
     """A delivered call whose arguments end early, or a call in the text that does: by a limit, or by a stop string."""
     broken = next((judged for judged in facts.calls if judged.verdict == "not_json"), None)
-    open_text = facts.scan.cut and not facts.calls
+    open_text = not facts.calls and (facts.scan.cut or _unclosed(facts))
     if broken is None and not open_text:
         return None
     by_limit, by_stop = facts.limit_reached, _stop_strings(facts)
@@ -46,6 +46,12 @@ def _cut_call(facts: Facts) -> Verdict | None:
         detail="a limit ended the answer inside a call" if by_limit else "a stop string ended the answer inside a call",
         remedy=_BUDGET if by_limit else "remove stop strings that can occur in a call's arguments",
     )
+
+
+def _unclosed(facts: Facts) -> bool:
+    """Whether the text ends with a call whose closing marker is missing."""
+    calls = facts.scan.calls
+    return bool(calls) and not calls[-1].call.closed and not facts.text[calls[-1].call.span.end :].strip()
 
 
 def _opens_early(text: str) -> bool:
@@ -98,7 +104,7 @@ def _budget(facts: Facts) -> Verdict | None:
         return None
     if facts.calls and all(judged.verdict == "ok" for judged in facts.calls):
         return None
-    if facts.scan.standing and facts.offers:
+    if facts.scan.standing and facts.offers and not _unclosed(facts):
         return None
     window = _window(facts)
     spent, limit = facts.completion_tokens, facts.request.max_tokens
