@@ -12,7 +12,7 @@ import socket
 import struct
 from dataclasses import dataclass, field
 
-from results.body import dechunk
+from results.body import decode_body
 
 from proxy.recordings import RecordedAnswer, Recordings
 from results.http1 import Framer, Head, Kind
@@ -128,7 +128,9 @@ class _Connection(asyncio.Protocol):
     async def _serve(self, transport: asyncio.Transport) -> None:
         while True:
             head, wire_body = await self._queue.get()
-            body = dechunk(wire_body).data if head.chunked else wire_body
+            fields = dict(head.headers())
+            coding = next((value for name, value in fields.items() if name.lower() == "content-encoding"), "")
+            body = decode_body(wire_body, 0, chunked=head.chunked, content_encoding=coding).data
             method, target = head.method.decode("latin-1"), head.target.decode("latin-1")
             await self.server.send(transport, self.server.answer(method, target, body))
 

@@ -135,7 +135,7 @@ class Facts:
             return JudgedCall(call, *_verdict(check_call(_Named(call.name, {}), self.tools)))
         if call.arguments_error is not None or not call.arguments_valid:
             empty = not call.arguments_text.strip()
-            if not empty and isinstance(call.arguments, (list, str, int, float, bool)) or call.arguments is None:
+            if (not empty and isinstance(call.arguments, (list, str, int, float, bool))) or call.arguments is None:
                 return JudgedCall(call, "invalid_arguments", "the arguments are JSON but no object", "$")
             return JudgedCall(call, "not_json", call.arguments_error or "the arguments are not JSON")
         return JudgedCall(call, *_verdict(check_call(_Named(call.name, call.arguments), self.tools)))

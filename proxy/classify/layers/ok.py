@@ -160,5 +160,24 @@ def _related(facts: Facts) -> bool:
 
 
 _COMMON = frozenset(
-    "with from this that your what when where which will have about into text name list some give".split()
+    [
+        "with",
+        "from",
+        "this",
+        "that",
+        "your",
+        "what",
+        "when",
+        "where",
+        "which",
+        "will",
+        "have",
+        "about",
+        "into",
+        "text",
+        "name",
+        "list",
+        "some",
+        "give",
+    ]
 )
