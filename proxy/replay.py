@@ -12,9 +12,8 @@ import socket
 import struct
 from dataclasses import dataclass, field
 
-from results.body import decode_body
-
 from proxy.recordings import RecordedAnswer, Recordings
+from results.body import decode_body
 from results.http1 import Framer, Head, Kind
 
 _LONGEST_WAIT_SECONDS = 600.0

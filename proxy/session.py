@@ -158,9 +158,7 @@ class RecordingSession:
                 continue
             from proxy.inprocess import serve_inprocess  # noqa: PLC0415 - aiohttp is slow to import and seldom needed
 
-            model = Path(os.path.expanduser(upstream.location))
-            if not os.path.exists(model):
-                raise ValueError(f"{upstream.display}: there is no {model}; give a model folder (mlx) or a GGUF file")
+            model = _existing(upstream)
             surface = await self._engines.enter_async_context(serve_inprocess(upstream.kind, model, self.note))
             port = urlsplit(surface.url).port
             assert port is not None
@@ -197,6 +195,13 @@ class RecordingSession:
             upstreams=described,
             facts=dict(self.options.facts),
         )
+
+
+def _existing(upstream: Upstream) -> Path:
+    model = Path(upstream.location).expanduser()
+    if not model.exists():
+        raise ValueError(f"{upstream.display}: there is no {model}; give a model folder (mlx) or a GGUF file")
+    return model
 
 
 def _launch_flags(upstream: Upstream, redactor: Redactor) -> Fact:
