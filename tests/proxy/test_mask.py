@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import zlib
 from base64 import b64encode, urlsafe_b64encode
@@ -30,7 +31,7 @@ def rules(*secrets: bytes, patterns: tuple[str, ...] = (), fields: tuple[str, ..
 
 def cut(data: bytes, points: list[int]) -> list[bytes]:
     edges = [0, *sorted({point % (len(data) + 1) for point in points}), len(data)]
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [data[start:end] for start, end in itertools.pairwise(edges)]
 
 
 def stored(masker: TextMask | BodyMasker, pieces: list[bytes]) -> bytes:

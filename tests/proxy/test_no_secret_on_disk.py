@@ -7,7 +7,7 @@ import json
 import re
 import time
 from base64 import b64decode, b64encode
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
@@ -121,7 +121,7 @@ def response_wire(coding: str, *, framed: bool) -> bytes:
 
 def split(data: bytes, points: list[int]) -> list[bytes]:
     edges = [0, *sorted({point % (len(data) + 1) for point in points}), len(data)]
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(edges)]
 
 
 def events(coding: str, framed: bool, points: list[int]) -> list[Event]:
