@@ -44,7 +44,7 @@ class Written:
 def read_written(text: str, facts: Facts) -> Written:
     """Judge a known text like any text of a model, against the tools of this request."""
     endless = bool(_LOOP.search(text))
-    text = _LOOP.sub("", text)
+    text = _untorn(_LOOP.sub("", text))
     if not text.strip():
         return Written("nothing", (), "", text)
     if not facts.offers or facts.choice == "none":
@@ -63,6 +63,12 @@ def read_written(text: str, facts: Facts) -> Written:
         reason = (problem or scan.problems[0]).message
         return Written("malformed_call", (), scan.prose_text, text, reason, endless=endless)
     return Written("prose", (), scan.prose_text or text.strip(), text, endless=endless)
+
+
+def _untorn(text: str) -> str:
+    """The text without an incomplete UTF-8 sequence at its end (read as Latin-1 where it was written down)."""
+    last = text[-1:]
+    return text[:-1] if last and 0xC2 <= ord(last) <= 0xF4 and text[:-1].isascii() else text
 
 
 def _kind(calls: list[TextCall], facts: Facts) -> tuple[Wrote, str]:
@@ -342,6 +348,8 @@ def _where(facts: Facts, written: Written) -> Delivery:
     if known in reasoning or (core and core == _bare(facts.reasoning + facts.text) and not text):
         return "in_reasoning"
     if not text and not reasoning:
+        return "dropped"
+    if written.kind != "prose" and core.startswith(_bare(facts.reasoning + facts.text)) and not find_calls(facts.text).calls:
         return "dropped"
     if written.calls and any(name in text for name, _ in written.calls):
         return "left_as_text" if _same_calls(facts, written) else "altered"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from stacks.dialects.exchange import WireExchange
 
@@ -68,6 +69,13 @@ class BodyMap:
         return segment.wire + min(max(offset - segment.body, 0), segment.length)
 
 
+class WireMap(Protocol):
+    """Leads offsets in a decoded body back to offsets in the message on the wire."""
+
+    def wire(self, start: int, end: int) -> tuple[int, int]:
+        """The wire range of body bytes `start` to `end`."""
+
+
 @dataclass(slots=True)
 class ExchangeView:
     """One attempt. `end` is one of `ENDS`, `end_detail` the words that came with it (an error text, a relay fault's
@@ -80,8 +88,8 @@ class ExchangeView:
     wire: WireExchange
     end: str = COMPLETE
     end_detail: str = ""
-    request_map: BodyMap = field(default_factory=BodyMap)
-    response_map: BodyMap = field(default_factory=BodyMap)
+    request_map: WireMap = field(default_factory=BodyMap)
+    response_map: WireMap = field(default_factory=BodyMap)
     response_head: tuple[int, int] = (0, 0)
     request_head: tuple[int, int] = (0, 0)
     response_length: int = 0

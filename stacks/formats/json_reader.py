@@ -22,13 +22,17 @@ from stacks.formats.json_text import (
     read_string,
     skip_space,
 )
-from stacks.formats.model import Span
+from stacks.formats.model import MAX_FINDINGS, Span
 
 MAX_DEPTH = 100
 _EXPLORED = frozenset({"function", "function_call", "tool_call", "tool_calls"})
 _WINDOWS = (2048, 65536)
 _UNTERMINATED = "Unterminated string"
 _KEY = re.compile(r"[A-Za-z_$][\w$.-]*(?=\s*:)")
+_PLAIN_CALL = re.compile(
+    r"\{\s*(?P<first>\"name\")\s*:\s*\"(?P<name>[^\"\\\x00-\x1f]*)\"\s*,\s*\"(?P<key>arguments|parameters)\"\s*:\s*(?=\{)"
+)
+_PLAIN_END = re.compile(r"\s*\}")
 _STARTS = frozenset("\"'{[\u201c")
 
 
@@ -146,6 +150,23 @@ class JsonReader:
         return self._next_stop
 
     # ------------------------------------------------------------------ the C decoder, in windows
+    def plain_call(self, pos: int) -> Node | None:
+        """The object at `pos` if it is the everyday call: a name, then an object of arguments, nothing else."""
+        head = _PLAIN_CALL.match(self.text, pos, self.end)
+        if head is None:
+            return None
+        arguments = self.decode(head.end())
+        if arguments is None:
+            return None
+        close = _PLAIN_END.match(self.text, arguments.end, self.end)
+        if close is None:
+            return None
+        name, key = head.group("name"), head.group("key")
+        name_node = Node(head.start("name") - 1, head.end("name") + 1, name)
+        name_key, arguments_key = Span(*head.span("first")), Span(head.start("key") - 1, head.end("key") + 1)
+        members = {"name": (name_key, name_node), key: (arguments_key, arguments)}
+        return Node(pos, close.end(), {"name": name, key: arguments.value}, members=members)
+
     def decode(self, pos: int) -> Node | None:
         """The container at `pos` through the C decoder, or None. Windows keep its error reports cheap."""
         left = self.end - pos
@@ -234,7 +255,11 @@ class _Run:
 
     def _container(self, pos: int, is_object: bool) -> tuple[Node | None, int, str]:
         depth = len(self.stack)
-        if not self._explored(is_object) and depth < self.by_hand_below:
+        if self._explored(is_object):
+            plain = self.reader.plain_call(pos) if is_object else None
+            if plain is not None:
+                return plain, plain.end, ""
+        elif depth < self.by_hand_below:
             leaf = self.reader.decode(pos)
             if leaf is not None:
                 return leaf, leaf.end, ""
@@ -252,7 +277,7 @@ class _Run:
         above = self.stack[-1]
         if above.is_object:
             return depth <= 4 and above.key in _EXPLORED
-        return is_object and depth <= 4
+        return is_object and depth <= 4 and len(above.items) < MAX_FINDINGS
 
     # ------------------------------------------------------------------ between values
     def _next(self, pos: int, opened: bool) -> tuple[Node | None, int, str]:

@@ -21,6 +21,7 @@ _STRING_BODY = {
 _AFTER_STRING = re.compile(r"\s*(?:[,:}\])]|$|(\"[^\"\\\n]*\"\s*:))")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
+_SPACE = frozenset(" \t\r\n\u00a0\ufeff")
 _PYTHON = {"True": True, "False": False, "None": None}
 _JSON = {"true": True, "false": False, "null": None}
 _MAX_DIGITS = 4000
@@ -37,8 +38,10 @@ class Token(NamedTuple):
 
 def skip_space(text: str, pos: int) -> int:
     """Offset of the first character at or after `pos` that is no white space."""
-    match = WHITESPACE.match(text, pos)
-    return match.end() if match else pos
+    if text[pos : pos + 1] in _SPACE:
+        match = WHITESPACE.match(text, pos)
+        return match.end() if match else pos
+    return pos
 
 
 def unescape(body: str) -> tuple[str, tuple[str, ...]]:

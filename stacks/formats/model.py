@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from stacks.formats.tools import NO_TOOLS, OfferedTools
 
 Mode = Literal["strict", "lenient"]
 
 _BLOCK = 1024
+MAX_FINDINGS = 2000
 
 
 class Span(NamedTuple):
@@ -79,8 +83,7 @@ class Problem(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedCall:
+class ParsedCall(msgspec.Struct, frozen=True):
     """One call as it stands in a text.
 
     arguments: the value, typed as the format (and, where the format has no types, the tool's schema)
@@ -111,8 +114,7 @@ class ParsedCall:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ParseResult:
+class ParseResult(msgspec.Struct, frozen=True):
     """What one format reads in one text. `blocks` are the spans it claims, whole calls and broken ones."""
 
     format: str
@@ -158,6 +160,11 @@ class Found:
     problems: list[Problem] = field(default_factory=list)
     blocks: list[Span] = field(default_factory=list)
 
+    @property
+    def full(self) -> bool:
+        """Whether enough was found: no answer holds that many calls, and the rest would only cost time."""
+        return len(self.blocks) + len(self.problems) >= MAX_FINDINGS
+
     def problem(self, kind: str, message: str, start: int, end: int) -> None:
         """Note that text[start:end] looks like a call and why it is none."""
         self.problems.append(Problem(kind, message, Span(start, end)))
@@ -201,7 +208,7 @@ class CallFormat:
         return self.detector(text) if self.detector is not None else bool(self.openers)
 
     def parse(self, text: str, mode: Mode = "strict", tools: OfferedTools | None = None) -> ParseResult:
-        """Read every call of this format in `text`. Never raises; linear in the length of the text."""
+        """Read the calls of this format in `text`, the first 2,000 of them. Never raises; linear in its length."""
         if not self.detect(text):
             return ParseResult(self.name, mode)
         found = self.scan(text, tools if tools is not None else NO_TOOLS)

@@ -9,7 +9,7 @@ from typing import Any
 
 from stacks.formats.json_reader import JsonReader, Node, Reading
 from stacks.formats.json_text import loads, skip_space
-from stacks.formats.model import Found, ParsedCall, Span
+from stacks.formats.model import MAX_FINDINGS, Found, ParsedCall, Span
 
 NAME_KEYS = ("name", "tool_name", "tool", "function_name", "function", "recipient_name", "action")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
@@ -19,13 +19,17 @@ _FENCE_END = re.compile(r"\s*```")
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Key names of one format. nested: the call sits under this key (`function`). optional: no arguments key
-    is an ordinary call without arguments."""
+    """Key names of one format.
+
+    nested: the call sits under this key (`function`); either: nested or flat, both are right. optional: no arguments
+    key is an ordinary call without arguments. as_text: the arguments are a JSON text.
+    """
 
     name: str = "name"
     arguments: str = "arguments"
     nested: str = ""
     optional: bool = False
+    either: bool = False
     as_text: bool = False
 
 
@@ -73,7 +77,7 @@ def _unwrap(node: Node, keys: Keys, repairs: list[str]) -> Node:
         if inner is not None and inner[1].members is not None and "name" in inner[1].members:
             repairs.append("wrapped_object")
             return inner[1]
-    if keys.nested:
+    if keys.nested and not keys.either:
         repairs.append("not_wrapped")
     return node
 
@@ -158,7 +162,7 @@ def drafts_of(node: Node, keys: Keys, text: str, wants_list: bool) -> tuple[list
     if wrapper is not None and wrapper[1].items is not None:
         node, extra = wrapper[1], ["wrapped_object"]
         wants_list = True
-    elements = node.items if node.items is not None else [node]
+    elements = node.items[:MAX_FINDINGS] if node.items is not None else [node]
     if wants_list != (node.items is not None):
         extra.append("list_of_calls" if node.items is not None else "no_list")
     drafts: list[Draft] = []
@@ -233,7 +237,7 @@ class TaggedJson:
         reader = JsonReader(text, stops)
         found = Found()
         at = text.find(self.opener)
-        while at >= 0:
+        while at >= 0 and not found.full:
             at = text.find(self.opener, self._block(reader, at, found))
         return found
 

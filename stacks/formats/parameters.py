@@ -167,7 +167,7 @@ class _MarkupRun:
 
     def go(self) -> Found:
         pos, floor = 0, 0
-        while (match := self.s.opens.search(self.text, pos)) is not None:
+        while not self.found.full and (match := self.s.opens.search(self.text, pos)) is not None:
             start, repairs = self._wrapper(match.start(), floor)
             pos = floor = max(self._call(match, start, repairs), match.end())
         return self.found

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from stacks.formats.model import CallFormat, ParsedCall, ParseResult, Problem, Span, complement, inside_any
 from stacks.formats.reasoning import ReasoningSplit, reasoning_markers, split_reasoning
 from stacks.formats.registry import formats
 from stacks.formats.tools import OfferedTools, offered_tools
 
+NOTHING = ParseResult("", "lenient")
+MIN_CALL = 6  # the shortest text that is a call: "[f(1)]"
 Position = Literal["whole", "block", "tail", "line", "inline", "fenced", "quoted", "reasoning"]
 
 SPECIAL_TOKENS = (
@@ -27,6 +31,9 @@ _ENDS = re.compile(
     r"(?:\s|<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end|call|return|eot|observation|user|END_OF_TURN_TOKEN)\|>"
     r"|<\|start\|>assistant|<end_of_turn>|<turn\|>|<\uff5cend\u2581of\u2581sentence\uff5c>|</s>"
     r"|<\|END_THINKING\|>|\[e~\[|[;,])*"
+)
+_FRAMING = re.compile(
+    r"(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)\s*(?:<\|constrain\|>\w+)?<\|message\|>|<\|(?:end|return|call)\|>"
 )
 _FENCE_LINES = re.compile(r"```[\w+-]*")
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "(": ")", "\u00ab": "\u00bb"}
@@ -45,8 +52,7 @@ class Leak(NamedTuple):
     formats: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TextCall:
+class TextCall(msgspec.Struct, frozen=True):
     """A call found in a text, with what decides whether it counts as one.
 
     offered: its name was offered (true when the offer is not known). position: `whole` (nothing but calls in the
@@ -72,8 +78,7 @@ class TextCall:
         return self.call.closed and self.call.complete and not self.call.repairs
 
 
-@dataclass(frozen=True, slots=True)
-class CallScan:
+class CallScan(msgspec.Struct, frozen=True):
     """What a text holds. Spans are character offsets; `ByteOffsets(text)` turns them into bytes.
 
     format: the format that reads the text best, "" when none finds anything; formats: all that contributed calls.
@@ -86,8 +91,8 @@ class CallScan:
     reasoning: ReasoningSplit
     format: str = ""
     formats: tuple[str, ...] = ()
-    lenient: ParseResult = field(default=ParseResult("", "lenient"))
-    strict: ParseResult = field(default=ParseResult("", "strict"))
+    lenient: ParseResult = NOTHING
+    strict: ParseResult = NOTHING
     readings: tuple[ParseResult, ...] = ()
     calls: tuple[TextCall, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -108,7 +113,7 @@ class CallScan:
     @property
     def prose_text(self) -> str:
         """The answer without calls and reasoning, stripped."""
-        return "".join(span.of(self.text) for span in self.prose).strip()
+        return _FRAMING.sub("", "".join(span.of(self.text) for span in self.prose)).strip()
 
 
 def find_calls(text: str, tools: Any = None, starts_inside_reasoning: bool = False) -> CallScan:
@@ -121,8 +126,7 @@ def find_calls(text: str, tools: Any = None, starts_inside_reasoning: bool = Fal
     present = [entry for entry in formats() if entry.detect(text)]
     if present and split.reasoning:
         split = _without_argument_text(text, split, present, offered)
-    readings = [(entry, _read(text, entry, split, offered)) for entry in present]
-    readings = [(entry, result) for entry, result in readings if result.calls or result.problems]
+    readings = _readings(text, present, split, offered)
     if not readings:
         leaks = _leaks(text, [*split.reasoning])
         return CallScan(text, split, prose=split.answer, leaks=leaks)
@@ -150,18 +154,54 @@ def find_calls(text: str, tools: Any = None, starts_inside_reasoning: bool = Fal
 
 
 # ---------------------------------------------------------------------- reading
-def _read(text: str, entry: CallFormat, split: ReasoningSplit, offered: OfferedTools) -> ParseResult:
+def _readings(
+    text: str, present: Sequence[CallFormat], split: ReasoningSplit, offered: OfferedTools
+) -> list[tuple[CallFormat, ParseResult]]:
+    """Readings with findings. Formats without markers of their own see only what those with markers leave over."""
+    parts = sorted((*split.reasoning, *split.answer))
+    readings: list[tuple[CallFormat, ParseResult]] = []
+    for delimited in (True, False):
+        if not delimited:
+            claimed = [call.span for _, result in readings for call in result.calls]
+            parts = _without(parts, claimed)
+        for entry in present:
+            if entry.delimited == delimited:
+                result = _read(text, entry, parts, offered)
+                if result.calls or result.problems:
+                    readings.append((entry, result))
+    return readings
+
+
+def _without(parts: Sequence[Span], claimed: Sequence[Span]) -> list[Span]:
+    """The parts with the claimed spans cut out of them."""
+    if not claimed:
+        return list(parts)
+    end = max(part.end for part in parts) if parts else 0
+    borders = sorted({part.start for part in parts} | {end})
+    gaps: list[Span] = []
+    for gap in complement(claimed, end):
+        inside = borders[bisect_right(borders, gap.start) : bisect_left(borders, gap.end)]
+        edges = [gap.start, *inside, gap.end]
+        gaps.extend(Span(a, b) for a, b in pairwise(edges))
+    return gaps
+
+
+def _read(text: str, entry: CallFormat, parts: Sequence[Span], offered: OfferedTools) -> ParseResult:
     """One format's lenient reading, part by part: reasoning never swallows the answer, nor the other way round."""
-    if not split.reasoning:
+    if len(parts) == 1 and parts[0] == (0, len(text)):
         return entry.parse(text, "lenient", offered)
     calls: list[ParsedCall] = []
     problems: list[Problem] = []
     blocks: list[Span] = []
-    for span in sorted((*split.reasoning, *split.answer)):
-        part = entry.parse(span.of(text), "lenient", offered).shifted(span.start)
-        calls.extend(part.calls)
-        problems.extend(part.problems)
-        blocks.extend(part.blocks)
+    for span in parts:
+        if span.end - span.start < MIN_CALL:
+            continue
+        part = entry.parse(span.of(text), "lenient", offered)
+        if part.blocks or part.problems or part.calls:
+            part = part.shifted(span.start)
+            calls.extend(part.calls)
+            problems.extend(part.problems)
+            blocks.extend(part.blocks)
     return ParseResult(entry.name, "lenient", tuple(calls), tuple(problems), tuple(blocks))
 
 

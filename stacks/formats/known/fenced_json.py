@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from stacks.formats.json_reader import JsonReader
 from stacks.formats.json_text import dumps
-from stacks.formats.model import CallFormat, Found, ParsedCall, Span
+from stacks.formats.model import MAX_FINDINGS, CallFormat, Found, ParsedCall, Span
 from stacks.formats.objects import HERMES_KEYS, drafts_of, skip_fence_end
 
 _FENCE = re.compile(
@@ -19,7 +19,10 @@ def _scan(text: str, _tools: object) -> Found:
     found = Found()
     reader = JsonReader(text, ("```",))
     pos = 0
-    while (match := _FENCE.search(text, pos)) is not None:
+    for _ in range(MAX_FINDINGS):
+        match = _FENCE.search(text, pos)
+        if match is None or found.full:
+            break
         at, drafts = match.end(), []
         while True:
             reading = reader.read(at)
