@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from results.exchange import Exchange
 from results.http1 import Framer, Kind, parse_headers
 
 
@@ -174,3 +175,49 @@ def _servable(raw: bytes, method: str, ended: str) -> tuple[bytes, str]:
         lines = [start_line, *(f"{name}: {value}".encode("latin-1") for name, value in fields)]
         return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", body]), "close"
     return raw, "close"
+
+
+def answers_of_run(exchanges: Iterable[Exchange]) -> list[RecordedAnswer]:
+    """Answers of a recorded run: exchanges in which the upstream sent anything, or closed without a byte."""
+    answers = []
+    for exchange in exchanges:
+        request = exchange.request
+        if request is None or exchange.relay_answer or exchange.end in _NEVER_ANSWERED:
+            continue
+        wire = exchange.wire("response")
+        pieces = tuple((piece.at_us, wire[piece.start : piece.end]) for piece in exchange.pieces("response"))
+        target = request.forwarded_target
+        answers.append(
+            RecordedAnswer(
+                request.method, target, request.body, pieces, _ending(exchange), f"attempt {exchange.attempt}"
+            )
+        )
+    return answers
+
+
+_NEVER_ANSWERED = frozenset(
+    {
+        "upstream_refused",
+        "upstream_unreachable",
+        "name_not_resolved",
+        "tls_failed",
+        "timeout_connect",
+        "refused_by_relay",
+        "opaque",
+        "open",
+    }
+)
+
+
+def _ending(exchange: Exchange) -> str:
+    """How to go on after the recorded bytes."""
+    if exchange.end == "upstream_reset":
+        return "reset"
+    response = exchange.response
+    if exchange.end == "complete" and response is not None:
+        closes = response.header("connection").lower() == "close" or response.version == "HTTP/1.0"
+        framed = (
+            response.header("content-length") or response.header("transfer-encoding") or response.status in (204, 304)
+        )
+        return "close" if closes or not framed else "keep"
+    return "close" if exchange.wire("response") or exchange.end == "upstream_closed" else "hang"

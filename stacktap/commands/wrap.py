@@ -14,7 +14,7 @@ import click
 from stacktap.commands._recording import recording_options, session_options
 
 if TYPE_CHECKING:
-    from proxy.clients import AgentHint, Pointing
+    from proxy.clients import Pointing
     from proxy.session import RecordingSession, SessionOptions
 
 STACKTAP_FAILED = 125
