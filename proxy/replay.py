@@ -11,6 +11,7 @@ import json
 import socket
 import struct
 from dataclasses import dataclass, field
+from typing import cast
 
 from proxy.recordings import RecordedAnswer, Recordings
 from results.body import decode_body
@@ -96,10 +97,10 @@ class _Connection(asyncio.Protocol):
         self._worker: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are none of asyncio's classes, only alike.
+        self._transport = cast(asyncio.Transport, transport)
         self.server.connections.add(self)
-        self._worker = asyncio.get_running_loop().create_task(self._serve(transport))
+        self._worker = asyncio.get_running_loop().create_task(self._serve(self._transport))
 
     def data_received(self, data: bytes) -> None:
         for piece in self._framer.feed(data):
