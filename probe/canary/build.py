@@ -144,7 +144,12 @@ def _manifest(canary: Canary, files: dict[str, bytes]) -> dict[str, Any]:
         "default": spec.default_script,
         "triggers": spec.all_triggers(),
         "scripts": {
-            script.name: {"text": script.text, "loop": script.loop, "end": None if script.loop else script.end}
+            script.name: {
+                "about": script.about,
+                "text": script.known_text(loops=0),
+                "loop": script.loop,
+                "end": None if script.loop else script.end,
+            }
             for script in spec.scripts
         },
         "smallest_margin": round(canary.margin, 2),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 END_OF_TURN = "<|im_end|>"
@@ -54,14 +54,49 @@ class Script:
         if self.loop and self.fallback:
             raise CanaryError(f"script {self.name!r} never ends, so it cannot have a fallback for a forbidden end")
 
-    def known_text(self, characters: int | None = None) -> str:
-        """The text that the model writes; an endless script is cut after ``characters`` (default: three loops)."""
-        whole = self.text + self.loop * 3
-        if characters is not None:
-            while self.loop and len(whole) < characters:
-                whole += self.loop
-            whole = whole[:characters]
-        return whole
+    def known_bytes(self, loops: int = 3) -> bytes:
+        """The bytes that the model writes; of an endless script the beginning, with that many ``loops``."""
+        return text_bytes(self.text + self.loop * loops)
+
+    def known_text(self, loops: int = 3) -> str:
+        """``known_bytes`` as text; bytes that are not UTF-8 show as U+FFFD, as most servers show them."""
+        return self.known_bytes(loops).decode("utf-8", "replace")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form: only what differs from the defaults; texts that are not UTF-8 as ``{"hex": ...}``."""
+        given = {name: value for name, value in asdict(self).items() if value not in ("", ())}
+        for name in ("text", "loop", "fallback"):
+            if name in given:
+                given[name] = _text_to_json(given[name])
+        if self.chunks:
+            given["chunks"] = [_text_to_json(chunk) for chunk in self.chunks]
+        return given
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Script:
+        """Read the JSON form; raises CanaryError (or TypeError on unknown fields)."""
+        given = dict(data)
+        for name in ("text", "loop", "fallback"):
+            if name in given:
+                given[name] = _text_from_json(given[name])
+        given["chunks"] = tuple(_text_from_json(chunk) for chunk in given.get("chunks", ()))
+        return cls(**given)
+
+
+def _text_to_json(text: str) -> str | dict[str, str]:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return {"hex": text_bytes(text).hex()}
+    return text
+
+
+def _text_from_json(data: Any) -> str:
+    if isinstance(data, str):
+        return data
+    if isinstance(data, dict) and set(data) == {"hex"}:
+        return "".join(chr(byte if byte < 0x80 else 0xDC00 + byte) for byte in bytes.fromhex(data["hex"]))
+    raise CanaryError(f"a text must be a string or {{'hex': ...}}, not {data!r:.60}")
 
 
 @dataclass(frozen=True)
@@ -127,23 +162,24 @@ class CanarySpec:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; ``from_dict`` reads it back."""
-        return asdict(self)
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        given["scripts"] = [script.to_dict() for script in self.scripts]
+        given["triggers"] = dict(self.triggers)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CanarySpec:
         """Read the JSON form; raises CanaryError when a field is missing or unknown."""
         try:
-            fields = dict(data)
-            scripts = []
-            for script in fields.pop("scripts"):
-                given: dict[str, Any] = dict(script)
-                given["chunks"] = tuple(given.get("chunks", ()))
-                scripts.append(Script(**given))
+            given = dict(data)
+            scripts = tuple(Script.from_dict(script) for script in given.pop("scripts"))
             for key in ("tags", "split_after", "generation_prompts"):
-                if key in fields:
-                    fields[key] = tuple(fields[key])
-            return cls(scripts=tuple(scripts), **fields)
-        except (KeyError, TypeError, AttributeError) as error:
+                if key in given:
+                    given[key] = tuple(given[key])
+            return cls(scripts=scripts, **given)
+        except CanaryError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise CanaryError(f"not a canary specification: {error}") from error
 
     def digest(self) -> str:

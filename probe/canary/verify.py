@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Undefined
+from jinja2 import Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
@@ -91,13 +92,18 @@ def render_template(
     template: str, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
 ) -> str:
     """Render a chat template the way Hugging Face tokenizers do (trimmed blocks, plain ``tojson``)."""
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, undefined=Undefined)
-    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
-    return environment.from_string(template).render(
+    return _compiled(template).render(
         messages=[dict(message) for message in messages],
         tools=[dict(tool) for tool in tools] or None,
         add_generation_prompt=True,
     )
+
+
+@cache
+def _compiled(template: str) -> Template:
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
+    return environment.from_string(template)
 
 
 def verify(folder: Path | str, positions: Sequence[int] = (1000, 8000, 32000, 60000)) -> Verification:
@@ -117,14 +123,14 @@ def verify(folder: Path | str, positions: Sequence[int] = (1000, 8000, 32000, 60
 
 def check_script(reader: CanaryReader, script: Script, request: str) -> ScriptCheck:
     """Let the reference write the answer to one user message and compare it with ``script``."""
-    wanted = text_bytes(script.known_text())
+    wanted = script.known_bytes()
     limit = 3 * len(wanted) + 8
     if script.loop:
         limit = len(wanted) // 2 + 2
     written, ended, margin = reader.write(reader.prompt([{"role": "user", "content": request}]), limit)
     if script.loop:
-        endless = text_bytes(script.known_text(len(written) + len(script.loop)))
-        ok = not ended and len(written) > len(script.loop) and endless.startswith(written)
+        endless = script.known_bytes(1 + len(written) // len(text_bytes(script.loop)))
+        ok = not ended and len(written) > len(text_bytes(script.text)) and endless.startswith(written)
     else:
         ok = ended and written == wanted
     return ScriptCheck(script.name, wanted, written, ended, margin, ok and margin >= SMALLEST_MARGIN)

@@ -64,7 +64,7 @@ def test_verify_finds_every_script_exact(default: BuiltCanary) -> None:
     result = verify(default.folder)
     assert result.ok
     assert len(result.scripts) == len(default.spec.scripts) + 1
-    assert all(check.margin > 30 for check in result.scripts)
+    assert all(check.margin > 25 for check in result.scripts)
 
 
 def test_verify_names_a_changed_file(default: BuiltCanary, tmp_path: Path) -> None:
