@@ -136,7 +136,7 @@ def _lengths(data: bytes, position: int, preferred: int) -> Iterator[int]:
     for length in (*range(preferred, 1, -1), *range(preferred + 1, LONGEST_CHUNK + 1), 1):
         if length <= left and left - length != 1 and _on_boundary(data, position + length):
             yield length
-    if 1 < left - 1 <= LONGEST_CHUNK:
+    if 1 < left - 1 <= LONGEST_CHUNK and _on_boundary(data, len(data) - 1):
         yield left - 1
 
 

@@ -13,6 +13,8 @@ from probe.canary import (
     BuiltCanary,
     CanaryError,
     CanaryReader,
+    CanarySpec,
+    Script,
     assemble,
     build,
     default_spec,
@@ -21,6 +23,7 @@ from probe.canary import (
 )
 from probe.canary.build import read_weights
 from probe.canary.files import decode_safetensors, encode_safetensors
+from probe.canary.members import hermes_template
 from probe.canary.verify import verify
 
 GOOD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
@@ -67,10 +70,13 @@ def test_verify_finds_every_script_exact(default: BuiltCanary) -> None:
     assert all(check.margin > 25 for check in result.scripts)
 
 
-def test_verify_names_a_changed_file(default: BuiltCanary, tmp_path: Path) -> None:
-    for entry in default.folder.iterdir():
-        (tmp_path / entry.name).write_bytes(entry.read_bytes())
-    with (tmp_path / "model.gguf").open("ab") as file:
+SMALL = CanarySpec(
+    "small", (Script("a", "This is alpha."), Script("b", "This is beta.")), hermes_template(), merges=300
+)
+
+
+def test_verify_names_a_changed_file(tmp_path: Path) -> None:
+    with build(SMALL, tmp_path).gguf.open("ab") as file:
         file.write(b"x")
     result = verify(tmp_path)
     assert result.changed == ("model.gguf",)
@@ -87,11 +93,11 @@ def test_same_spec_same_bytes_and_fast(default: BuiltCanary, tmp_path: Path) -> 
 
 
 def test_ensure_built_keeps_a_good_one_and_repairs_a_damaged_one(tmp_path: Path) -> None:
-    built = ensure_built(default_spec(), tmp_path / "c")
+    built = ensure_built(SMALL, tmp_path / "c")
     before = built.gguf.stat().st_mtime_ns
-    assert ensure_built(default_spec(), tmp_path / "c").gguf.stat().st_mtime_ns == before
+    assert ensure_built(SMALL, tmp_path / "c").gguf.stat().st_mtime_ns == before
     built.gguf.write_bytes(b"")
-    assert ensure_built(default_spec(), tmp_path / "c").gguf.stat().st_size > 1_000_000
+    assert ensure_built(SMALL, tmp_path / "c").gguf.stat().st_size > 100_000
 
 
 def test_safetensors_is_readable_by_its_own_library(default: BuiltCanary) -> None:
