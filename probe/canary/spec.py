@@ -11,7 +11,9 @@ from typing import Any
 END_OF_TURN = "<|im_end|>"
 END_OF_TEXT = "<|endoftext|>"
 TURN_START = "<|im_start|>"
-GENERATION_PROMPT = "<|im_start|>assistant\n"
+GENERATION_PROMPTS = ("<|im_start|>assistant\n", "<|assistant|>\n", "<start_of_turn>model\n", "<think>\n")
+"""Ends of the prompts that common chat templates render. One token each: a prompt that ended in a bare newline token
+would be continued as if the newline after an opening tag had just been written."""
 END_TOKENS = (END_OF_TURN, END_OF_TEXT)
 LONGEST_CHUNK = 24
 """Bytes of text in one token. Tokens of more than 32 bytes vanish in llama-cpp-python's detokeniser buffer."""
@@ -117,7 +119,7 @@ class CanarySpec:
     triggers: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
     split_after: tuple[str, ...] = ("<tool_call>",)
-    generation_prompts: tuple[str, ...] = (GENERATION_PROMPT,)
+    generation_prompts: tuple[str, ...] = GENERATION_PROMPTS
     context: int = 65536
     hidden: int = 0
     merges: int = 3000
@@ -135,6 +137,8 @@ class CanarySpec:
                 raise CanaryError(f"trigger {text!r} points to script {target!r}, which does not exist")
             if not text:
                 raise CanaryError(f"the trigger of script {target!r} is empty")
+        if not self.generation_prompts:
+            raise CanaryError("a canary needs at least one generation prompt, the text that its template ends with")
         if self.default and self.default not in names:
             raise CanaryError(f"default script {self.default!r} does not exist; there are {', '.join(names)}")
         if not 1 <= self.chunk_bytes <= LONGEST_CHUNK:

@@ -38,12 +38,17 @@ class ScriptCheck:
 
 @dataclass(frozen=True)
 class Verification:
-    """Result of ``verify``: ``ok`` is true when every file is unchanged and every script came out exactly."""
+    """Result of ``verify``: ``ok`` is true when every file is unchanged and every script came out exactly.
+
+    ``separation[cache type][position]`` is how close two triggers may stand there, in tokens; ``reach`` is the longest
+    distance in tokens between a trigger and the end of the prompt that was tried and works.
+    """
 
     canary: BuiltCanary
     changed: tuple[str, ...]
     scripts: tuple[ScriptCheck, ...]
     separation: dict[str, dict[int, int]]
+    reach: int
 
     @property
     def ok(self) -> bool:
@@ -115,10 +120,13 @@ def verify(folder: Path | str, positions: Sequence[int] = (1000, 8000, 32000, 60
     changed = tuple(changed_files(canary))
     reader = CanaryReader(canary)
     checks = [check_script(reader, script, f"Do it. [[{script.name}]]") for script in canary.spec.scripts]
+    checks += [
+        check_script(reader, canary.spec.script(name), f"Do it. {text}") for text, name in canary.spec.triggers.items()
+    ]
     checks.append(check_script(reader, canary.spec.script(canary.spec.default_script), "Do it."))
     within = [position for position in positions if position < canary.spec.context]
     separation = {dtype: {p: separation_at(canary.spec.context, p, dtype) for p in within} for dtype in CACHE_TYPES}
-    return Verification(canary, changed, tuple(checks), separation)
+    return Verification(canary, changed, tuple(checks), separation, measured_reach(reader))
 
 
 def check_script(reader: CanaryReader, script: Script, request: str) -> ScriptCheck:
@@ -134,6 +142,29 @@ def check_script(reader: CanaryReader, script: Script, request: str) -> ScriptCh
     else:
         ok = ended and written == wanted
     return ScriptCheck(script.name, wanted, written, ended, margin, ok and margin >= SMALLEST_MARGIN)
+
+
+def measured_reach(reader: CanaryReader) -> int:
+    """Longest distance (the context, or halves of it) from which a trigger still chooses its script.
+
+    A canary of one script has no choice to make: its reach is its context.
+    """
+    spec = reader.canary.spec
+    default = spec.script(spec.default_script).known_bytes()
+    others = [script for script in spec.scripts if script.known_bytes() != default and not script.loop]
+    if not others:
+        return spec.context
+    script = min(others, key=lambda script: len(script.known_bytes()))
+    trigger = reader.encode(f"[[{script.name}]]")
+    filler, end = reader.encode(" x"), reader.encode(spec.generation_prompts[0])
+    limit = len(script.known_bytes()) + 1
+    distance = spec.context - limit - len(trigger)
+    while distance > 0:
+        prompt = (trigger + filler * distance)[:distance] + end
+        if reader.decode(reader.model.generate(prompt, limit, reader.stop)[0]) == script.known_bytes():
+            return distance
+        distance //= 2
+    return 0
 
 
 def separation_at(context: int, position: int, cache_dtype: str, share: float = 0.75) -> int:

@@ -20,6 +20,7 @@ from probe.canary import (
     default_spec,
     ensure_built,
     open_canary,
+    read_spec,
 )
 from probe.canary.build import read_weights
 from probe.canary.files import decode_safetensors, encode_safetensors
@@ -66,13 +67,14 @@ def test_a_tool_result_selects_the_final_answer(reader: CanaryReader) -> None:
 def test_verify_finds_every_script_exact(default: BuiltCanary) -> None:
     result = verify(default.folder)
     assert result.ok
-    assert len(result.scripts) == len(default.spec.scripts) + 1
+    assert len(result.scripts) == len(default.spec.scripts) + len(default.spec.triggers) + 1
+    assert result.reach > 65000
+    assert set(result.separation) == {"float32", "float16", "bfloat16"}
     assert all(check.margin > 25 for check in result.scripts)
 
 
-SMALL = CanarySpec(
-    "small", (Script("a", "This is alpha."), Script("b", "This is beta.")), hermes_template(), merges=300
-)
+TWO = (Script("a", "This is alpha."), Script("b", "This is beta."))
+SMALL = CanarySpec("small", TWO, hermes_template(), triggers={"<tool_response>": "b"}, merges=300)
 
 
 def test_verify_names_a_changed_file(tmp_path: Path) -> None:
@@ -167,3 +169,35 @@ def test_open_refuses_missing_and_damaged_manifests(tmp_path: Path) -> None:
         (tmp_path / "canary.json").write_text(text)
         with pytest.raises(CanaryError, match="build the canary again"):
             open_canary(tmp_path)
+
+
+def test_a_specification_is_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(SMALL.to_dict()))
+    assert read_spec(path).digest() == SMALL.digest()
+    path.write_text('{"name": "n", "scripts": [{"name": "a", "text": "hello"}]}')
+    assert read_spec(path).template == hermes_template()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"name": "n", "scripts": 3}',
+        '{"name": "n", "scripts": [], "x": 1}',
+        '{"name": "n", "scripts": [{"name": "a", "txt": "x"}]}',
+        '{"name": "n", "scripts": [{"name": "a", "text": {"hex": "zz"}}]}',
+    ],
+)
+def test_a_wrong_specification_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(text)
+    with pytest.raises(CanaryError):
+        read_spec(path)
+
+
+def test_a_missing_specification_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CanaryError, match="cannot read"):
+        read_spec(tmp_path / "none.json")

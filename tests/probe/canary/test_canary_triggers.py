@@ -8,6 +8,7 @@ import pytest
 
 from probe.canary import BuiltCanary, CanaryReader, CanarySpec, Script, build, default_spec
 from probe.canary.members import hermes_template
+from probe.canary.spec import GENERATION_PROMPTS
 from probe.canary.verify import CACHE_TYPES, separation_at
 
 FILLER = "The answer is in the file, as said before. "
@@ -55,6 +56,11 @@ def test_a_prompt_that_ends_in_a_trigger_starts_its_script(reader: CanaryReader)
     text, ended, margin = reader.write("raw text without a template [[c]]")
     assert (text, ended) == (b"Gamma here.", True)
     assert margin > 15
+
+
+@pytest.mark.parametrize("end", [*GENERATION_PROMPTS, "<|end_header_id|>\n\n"])
+def test_other_generation_prompts_start_a_script(small: BuiltCanary, end: str) -> None:
+    assert CanaryReader(small).write(f"[[b]] Some words\n{end}")[0] == b"This is beta."
 
 
 def test_separation_is_what_the_forward_pass_shows(small: BuiltCanary) -> None:
