@@ -272,5 +272,5 @@ def test_llama_server_quantised(canary: BuiltCanary, tmp_path: Path, quantizatio
     assert done.returncode == 0, done.stderr[-2000:]
     with llama_server(small, tmp_path / "log", "-c", "8192", "-np", "1") as url:
         for script in ended_scripts():
-            content = f"[[good]] {'Some words before. ' * 100}[[{script.name}]] {'And more words. ' * 100}"
+            content = f"[[good]] {'Some words before. ' * 10}[[{script.name}]] {'And more words. ' * 10}"
             assert ask(url, content, temperature=1.0)["content"] in spellings(script), script.name
