@@ -31,7 +31,7 @@ from proxy.inprocess_request import (
 )
 from proxy.inprocess_worker import EngineWorker, Job, OnNote
 from stacks.engine import ContextExceededError, Engine, EngineIdentity, PromptError, RenderError, Token
-from stacks.load_engine import load_engine
+from stacks.load_engine import check_engine, load_engine
 
 EXCHANGE_HEADER = "x-stacktap-exchange"
 """Request header in which the relay names the exchange, ``<connection>/<n>``."""
@@ -62,8 +62,10 @@ async def serve_inprocess(
 ) -> AsyncIterator[InProcessUpstream]:
     """Serve ``model`` by the engine ``scheme`` (``mlx``, ``llamacpp``) on a loopback port while the block runs.
 
-    Listens at once and loads meanwhile. Raises OSError when ``port`` is taken.
+    Listens at once and loads meanwhile. Raises :class:`stacks.engine.EngineError` at once when the engine's library is
+    missing or ``model`` is no model of its form, OSError when ``port`` is taken.
     """
+    check_engine(scheme, model)
     async with serve_engine(
         lambda: load_engine(scheme, model, context_length), model.name or str(model), on_note, port=port
     ) as upstream:

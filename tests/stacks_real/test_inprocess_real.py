@@ -182,8 +182,16 @@ def test_models_that_do_not_load_are_told(scheme: str, canary: BuiltCanary, tmp_
         (torn / "config.json").write_text("{}")
     else:
         torn.write_bytes(canary.gguf.read_bytes()[:5000])
-    with pytest.raises(EngineError, match="cannot load"):
+    with pytest.raises(EngineError, match="cannot load") as caught:
         load_engine(scheme, torn)
+    if scheme == "llamacpp":
+        assert "  | " in str(caught.value), "the library's own words are missing"
+
+
+def test_loading_is_quiet(canary: BuiltCanary, capfd: pytest.CaptureFixture[str]) -> None:
+    require("llamacpp")
+    load_engine("llamacpp", canary.gguf, 2048).close()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_model_without_template_still_completes(canary: BuiltCanary, tmp_path: Path) -> None:
