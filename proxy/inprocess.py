@@ -2,6 +2,7 @@
 
 Tools are rendered by the model's own template and nothing is parsed: the model's raw text is the content. What the
 engine knows of each generation goes to ``on_note`` under the key that the relay sends in ``x-stacktap-exchange``.
+Where a request names none: temperature 0, as in ``mlx_lm.server``, and as many tokens as the context has room for.
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ class _Surface:
             app.router.add_post(prefix + "/completions", self._completion)
             app.router.add_get(prefix + "/models", self._models)
         app.router.add_get("/health", self._health)
+        app.on_response_prepare.append(_name_server)
         return app
 
     async def _health(self, request: web.Request) -> web.StreamResponse:
@@ -181,6 +183,10 @@ def _refusal(job: Job) -> RequestError:
     if isinstance(error, PromptError):
         return RequestError(str(error), param="prompt", code="invalid_prompt")
     return RequestError(f"{type(error).__name__}: {error}", code="engine_error", status=500)
+
+
+async def _name_server(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Server"] = "stacktap"
 
 
 @web.middleware
