@@ -279,7 +279,9 @@ def _check_body(result: Assembled, context: Context, exchange: WireExchange, und
     if kind in ("html", "xml", "text", "binary"):
         code = "body_not_text" if kind == "binary" else "body_not_json"
         context.log.add(code, f"the body is {kind}", 0, len(body))
-    elif not understood and result.events and not context.log.items:
+    elif all(event.kind == "done" for event in result.events):
+        context.log.add("stream_empty", "the stream carries no event but its end mark", 0, len(body))
+    elif not understood and not context.log.items:
         context.log.add("shape_unknown", "the body is JSON of no known shape", 0, len(body))
     if result.errors and not result.turns:
         return
