@@ -181,7 +181,7 @@ class _Reader:
             else:
                 context.flag("body_not_json", "the JSON has a syntax error")
         spoken = dialect_of_value(value)
-        found = error_in(value, self._failed_status and not result.streamed)
+        found = error_in(value, event.name == "error" or (self._failed_status and not result.streamed))
         if found is not None:
             result.errors.append(error_object(event, found))
             self._flag_error()
