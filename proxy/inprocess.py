@@ -2,6 +2,7 @@
 
 Tools are rendered by the model's own template and nothing is parsed: the model's raw text is the content. What the
 engine knows of each generation goes to ``on_note`` under the key that the relay sends in ``x-stacktap-exchange``.
+Where a request names none: temperature 0, as in ``mlx_lm.server``, and as many tokens as the context has room for.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from proxy.inprocess_request import (
 )
 from proxy.inprocess_worker import EngineWorker, Job, OnNote
 from stacks.engine import ContextExceededError, Engine, EngineIdentity, PromptError, RenderError, Token
-from stacks.load_engine import load_engine
+from stacks.load_engine import check_engine, load_engine
 
 EXCHANGE_HEADER = "x-stacktap-exchange"
 """Request header in which the relay names the exchange, ``<connection>/<n>``."""
@@ -62,8 +63,10 @@ async def serve_inprocess(
 ) -> AsyncIterator[InProcessUpstream]:
     """Serve ``model`` by the engine ``scheme`` (``mlx``, ``llamacpp``) on a loopback port while the block runs.
 
-    Listens at once and loads meanwhile. Raises OSError when ``port`` is taken.
+    Listens at once and loads meanwhile. Raises :class:`stacks.engine.EngineError` at once when the engine's library is
+    missing or ``model`` is no model of its form, OSError when ``port`` is taken.
     """
+    check_engine(scheme, model)
     async with serve_engine(
         lambda: load_engine(scheme, model, context_length), model.name or str(model), on_note, port=port
     ) as upstream:
@@ -106,6 +109,7 @@ class _Surface:
             app.router.add_post(prefix + "/completions", self._completion)
             app.router.add_get(prefix + "/models", self._models)
         app.router.add_get("/health", self._health)
+        app.on_response_prepare.append(_name_server)
         return app
 
     async def _health(self, request: web.Request) -> web.StreamResponse:
@@ -179,6 +183,10 @@ def _refusal(job: Job) -> RequestError:
     if isinstance(error, PromptError):
         return RequestError(str(error), param="prompt", code="invalid_prompt")
     return RequestError(f"{type(error).__name__}: {error}", code="engine_error", status=500)
+
+
+async def _name_server(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Server"] = "stacktap"
 
 
 @web.middleware

@@ -111,7 +111,8 @@ def generation_note(
     """Return the record of one generation: what the model was given, what it wrote, byte for byte, and under what.
 
     ``rendered`` is None when rendering failed or never began, ``report`` when no token was asked of the model; then
-    ``finish_reason`` is ``not_started``. ``raw_base64`` is there only where the raw bytes are not valid UTF-8.
+    ``finish_reason`` is ``not_started``. ``raw_base64`` is there only where the raw bytes are not valid UTF-8;
+    ``ended_with`` is the text of the end token (no name of a field may look like that of a secret, or it is masked).
     """
     note: dict[str, Any] = {
         "kind": "generation",
@@ -132,7 +133,7 @@ def generation_note(
         "raw_text": raw_text,
         "delivered_text": report.text,
         "token_ids": list(report.token_ids),
-        "end_token": report.end_token,
+        "ended_with": report.end_token,
         "prompt_tokens": len(report.prompt_token_ids),
         "completion_tokens": len(report.token_ids),
         "prompt_seconds": round(report.prompt_seconds, 6),

@@ -6,6 +6,7 @@ import codecs
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from stacks.engine import (
@@ -105,10 +106,10 @@ class DecodingLoop:
         self._prompt = tuple(token_ids)
         _check_prompt(self._prompt, model.vocabulary_size, context_length)
         self._model = model
-        self._sampler = Sampler(sampling)
         self._scanner = StopScanner(stop)
         self._hook = logits_hook
         self._limit, self._limit_reason = _limit(sampling, len(self._prompt), context_length)
+        self._sampler = Sampler(replace(sampling, max_tokens=self._limit))
         self._cancelled = threading.Event()
         self._text_decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._ids: list[int] = []

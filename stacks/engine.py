@@ -115,7 +115,8 @@ class GenerationReport:
     ``finish_reason`` is one of ``stop`` (an end token), ``stop_string``, ``length`` (max_tokens), ``context`` (the
     context is full), ``cancelled``, ``error``, or ``running``. ``raw`` holds the bytes of all tokens but a final end
     token, whose text is ``end_token``; ``text`` is what was delivered. Seconds count time inside the engine only.
-    ``peak_memory_bytes`` is None where the engine cannot tell.
+    ``peak_memory_bytes`` is None where the engine cannot tell. ``sampling`` is what was in force, with the seed that
+    was drawn and the most tokens that could be generated.
     """
 
     prompt_token_ids: tuple[int, ...]

@@ -1,17 +1,21 @@
 """llama.cpp in this process through llama-cpp-python: an engine over its low-level calls, logits on the outside.
 
 Seen with llama-cpp-python 0.3.36. Its own chat handlers are not used: its template rendering escapes HTML characters in
-JSON and its detokenizer drops tokens of more than 32 bytes.
+JSON and its detokenizer drops tokens of more than 32 bytes. Its ``verbose=False`` is not used either: it points the
+process's own standard streams at nothing while a model loads, and a child started meanwhile would inherit that.
 """
 
 # ruff: noqa: PLC0415 - an engine's library is imported only when that engine is loaded
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
-from collections.abc import Sequence
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import numpy as np
 
@@ -93,11 +97,14 @@ class LlamaCppPythonEngine:
         model_path = model_path.expanduser().absolute()
         try:
             require_gguf_file(ENGINE, model_path)
-            self._llama = llama_cpp.Llama(str(model_path), n_ctx=context_length or 0, verbose=False)
+            log = _collect_log(llama_cpp)
+            with _quiet_thread():
+                self._llama = llama_cpp.Llama(str(model_path), n_ctx=context_length or 0, verbose=True)
         except LaunchError as error:
             raise EngineError(str(error)) from error
         except Exception as error:  # ValueError, RuntimeError, AssertionError: the library has no error type of its own
-            raise EngineError(f"llama.cpp cannot load {model_path}: {type(error).__name__}: {error}") from error
+            said = "".join(f"\n  | {line}" for line in "".join(log).splitlines()[-5:])
+            raise EngineError(f"llama.cpp cannot load {model_path}: {type(error).__name__}: {error}{said}") from error
         self._model = _LlamaModel(self._llama)
         metadata = self._llama.metadata
         self._template = metadata.get("tokenizer.chat_template")
@@ -154,6 +161,49 @@ class LlamaCppPythonEngine:
     def close(self) -> None:
         """Free the model's memory; the engine cannot be used afterwards."""
         self._llama.close()
+
+
+_LOG: deque[str] = deque(maxlen=200)
+_LOG_CALLBACKS: list[Any] = []  # the library keeps a bare pointer: what it points at must live as long as the process
+
+
+def _collect_log(library: Any) -> deque[str]:
+    """Have llama.cpp log into memory, from now on and for the whole process; return the log, emptied."""
+    if not _LOG_CALLBACKS:
+
+        @library.llama_log_callback  # type: ignore[untyped-decorator]
+        def keep(level: int, text: bytes, user_data: Any) -> None:
+            _LOG.append(text.decode("utf-8", "replace"))
+
+        _LOG_CALLBACKS.append(keep)
+        library.llama_log_set(keep, ctypes.c_void_p(0))
+    _LOG.clear()
+    return _LOG
+
+
+class _MutedForThread:
+    """A stand-in for ``sys.stderr`` that drops what one thread writes and passes on what the others do."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._muted = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        return len(text) if threading.get_ident() == self._muted else self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def _quiet_thread() -> Iterator[None]:
+    """Drop what this thread prints to ``sys.stderr``: the library's chatter while it loads."""
+    before = sys.stderr
+    sys.stderr = cast(TextIO, _MutedForThread(before))
+    try:
+        yield
+    finally:
+        sys.stderr = before
 
 
 def _peak_resident_bytes() -> int | None:

@@ -1,8 +1,8 @@
 """``mlx_lm.server``: how it is found, started and repaired.
 
-Facts: mlx-lm 0.32.2 as run on CPU. ``/health`` answers before the model is loaded, and a model that fails to load kills
-only the generating thread, so that every later request hangs; one short completion is therefore part of readiness.
-``/v1/models`` is an empty 200 where the Hugging Face cache folder does not exist.
+Facts: mlx-lm 0.32.2 as run on CPU. ``/health`` answers 200 before the model is loaded; a model that fails to load ends
+only the generating thread, the process lives on (503 from then on; versions before let every request hang). One short
+completion is therefore part of readiness. ``/v1/models`` is an empty 200 where the Hugging Face cache folder is absent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MlxServer(ServerRecipe):
         ReadinessRequest("GET", "/health"),
         ReadinessRequest("POST", "/v1/completions", b'{"prompt": "a", "max_tokens": 1}'),
     )
-    fatal_log = ("Exception in thread",)
+    fatal_log = ("generation thread died", "Exception in thread")
 
     def find_in(self, environment: Path) -> Path | None:
         """Return the console script ``mlx_lm.server``."""

@@ -120,8 +120,10 @@ class ServerProcess:
         return self._process.poll()
 
     def log_tail(self) -> str:
-        """Return the last lines of the server's log."""
-        return read_tail(self.log_path)
+        """Return the last lines of the server's log, without those that report our own readiness requests."""
+        own = tuple(f"{request.method} {request.path} " for request in self.recipe.readiness)
+        lines = read_tail(self.log_path, size=16 * _TAIL_BYTES, lines=10_000).splitlines()
+        return "\n".join([line for line in lines if not any(mark in line for mark in own)][-_TAIL_LINES:])
 
     def poll_ready(self) -> bool:
         """Send the next readiness requests; True once all have answered 200. Blocks for at most a few seconds.

@@ -1,7 +1,7 @@
 """Canary models: real model files whose output text is fixed by construction, so that a server's answer tells on the
 server alone. ``build(default_spec(), folder)`` writes one; ``verify(folder)`` proves what it writes."""
 
-from probe.canary.build import BuiltCanary, build, ensure_built, open_canary
+from probe.canary.build import BuiltCanary, build, ensure_built, open_canary, read_spec
 from probe.canary.members import canary_names, default_spec, member_spec
 from probe.canary.model import assemble
 from probe.canary.selfdriving import Step, note_steps, selfdriving
@@ -24,6 +24,7 @@ __all__ = [
     "member_spec",
     "note_steps",
     "open_canary",
+    "read_spec",
     "selfdriving",
     "verify",
 ]

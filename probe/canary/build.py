@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from probe.canary.files import Array, decode_safetensors
+from probe.canary.members import hermes_template
 from probe.canary.model import Canary, assemble, model_files
 from probe.canary.spec import CanaryError, CanarySpec
 
@@ -59,6 +60,20 @@ def ensure_built(spec: CanarySpec, folder: Path | str) -> BuiltCanary:
     except CanaryError:
         pass
     return build(spec, folder)
+
+
+def read_spec(path: Path | str) -> CanarySpec:
+    """A specification from a JSON file (``CanarySpec.to_dict``; without ``template`` it gets the Hermes one).
+
+    Raises CanaryError when the file cannot be read or is no specification.
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CanaryError(f"cannot read the canary specification {path}: {error}") from error
+    if not isinstance(data, dict):
+        raise CanaryError(f"{path} holds no JSON object; a specification has at least a name and scripts")
+    return CanarySpec.from_dict({"template": hermes_template(), **data})
 
 
 def open_canary(folder: Path | str) -> BuiltCanary:
@@ -144,7 +159,12 @@ def _manifest(canary: Canary, files: dict[str, bytes]) -> dict[str, Any]:
         "default": spec.default_script,
         "triggers": spec.all_triggers(),
         "scripts": {
-            script.name: {"text": script.text, "loop": script.loop, "end": None if script.loop else script.end}
+            script.name: {
+                "about": script.about,
+                "text": script.known_text(loops=0),
+                "loop": script.loop,
+                "end": None if script.loop else script.end,
+            }
             for script in spec.scripts
         },
         "smallest_margin": round(canary.margin, 2),

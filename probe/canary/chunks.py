@@ -72,16 +72,16 @@ def _chunk_text(name: str, data: bytes, spec: CanarySpec, reserved: frozenset[by
     tokens: list[bytes] = []
     tags = [text_bytes(tag) for tag in spec.tags]
     opening = {text_bytes(tag) for tag in spec.split_after}
-    for piece in _pieces(data, tags, opening, seen):
-        if piece in seen:
-            tokens.append(piece)
-            continue
-        tokens += _cut(name, piece, spec.chunk_bytes, reserved, seen)
+    for piece, is_token in _pieces(data, tags, opening, seen):
+        tokens += [piece] if is_token else _cut(name, piece, spec.chunk_bytes, reserved, seen)
     return tokens
 
 
-def _pieces(data: bytes, tags: list[bytes], opening: set[bytes], seen: set[bytes]) -> Iterator[bytes]:
-    """Split off the first occurrence of each tag (and the newline after an opening one), marking them as seen."""
+def _pieces(data: bytes, tags: list[bytes], opening: set[bytes], seen: set[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Split off the first occurrence of each tag (and the newline after an opening one), marking them as seen.
+
+    The flag tells tokens from text that is still to be cut.
+    """
     start = position = 0
     while position < len(data):
         tag = next((t for t in tags if t not in seen and data.startswith(t, position)), None)
@@ -89,17 +89,17 @@ def _pieces(data: bytes, tags: list[bytes], opening: set[bytes], seen: set[bytes
             position += 1
             continue
         if position > start:
-            yield data[start:position]
+            yield data[start:position], False
         seen.add(tag)
-        yield tag
+        yield tag, True
         position += len(tag)
         if tag in opening and data[position : position + 1] == b"\n" and b"\n" not in seen:
             seen.add(b"\n")
-            yield b"\n"
+            yield b"\n", True
             position += 1
         start = position
     if start < len(data):
-        yield data[start:]
+        yield data[start:], False
 
 
 def _cut(name: str, data: bytes, preferred: int, reserved: frozenset[bytes], seen: set[bytes]) -> list[bytes]:
@@ -136,7 +136,7 @@ def _lengths(data: bytes, position: int, preferred: int) -> Iterator[int]:
     for length in (*range(preferred, 1, -1), *range(preferred + 1, LONGEST_CHUNK + 1), 1):
         if length <= left and left - length != 1 and _on_boundary(data, position + length):
             yield length
-    if 1 < left - 1 <= LONGEST_CHUNK:
+    if 1 < left - 1 <= LONGEST_CHUNK and _on_boundary(data, len(data) - 1):
         yield left - 1
 
 

@@ -37,6 +37,35 @@ class LlamaShape:
             raise CanaryError(f"config.json lacks {error}") from error
 
 
+class Matrix:
+    """A weight matrix (outputs, inputs) that multiplies by its non-zero entries while they are few.
+
+    A canary's matrices are almost empty; threaded dense products are slow on a busy machine.
+    """
+
+    def __init__(self, dense: Array) -> None:
+        self._dense = dense
+        self._rows, self._columns = np.nonzero(dense)
+        self._values = dense[self._rows, self._columns]
+        self._sparse = len(self._values) * 20 <= dense.size
+
+    def times(self, vector: Array) -> Array:
+        """Product with one vector of inputs."""
+        if not self._sparse:
+            return np.asarray(self._dense @ vector, np.float32)
+        terms = self._values * vector[self._columns]
+        return np.bincount(self._rows, weights=terms, minlength=len(self._dense)).astype(np.float32)
+
+    def times_rows(self, rows: Array) -> Array:
+        """Product with each row of a (tokens, inputs) array."""
+        if not self._sparse:
+            return np.asarray(rows @ self._dense.T, np.float32)
+        product = np.zeros((len(rows), len(self._dense)), np.float32)
+        for row, column, value in zip(self._rows, self._columns, self._values, strict=True):
+            product[:, row] += value * rows[:, column]
+        return product
+
+
 class ReferenceModel:
     """Greedy generation with a key-value cache.
 
@@ -48,11 +77,11 @@ class ReferenceModel:
         self.cache_dtype = cache_dtype
         layer = "model.layers.0."
         self._embedding = weights["model.embed_tokens.weight"]
-        self._head = weights["lm_head.weight"]
+        self._head = Matrix(weights["lm_head.weight"])
         self._norms = [weights[layer + "input_layernorm.weight"], weights[layer + "post_attention_layernorm.weight"]]
         self._norms.append(weights["model.norm.weight"])
-        self._attention = [weights[f"{layer}self_attn.{name}_proj.weight"] for name in "qkvo"]
-        self._mlp = [weights[f"{layer}mlp.{name}_proj.weight"] for name in ("gate", "up", "down")]
+        self._attention = [Matrix(weights[f"{layer}self_attn.{name}_proj.weight"]) for name in "qkvo"]
+        self._mlp = [Matrix(weights[f"{layer}mlp.{name}_proj.weight"]) for name in ("gate", "up", "down")]
 
     def generate(self, prompt: Sequence[int], limit: int, stop: frozenset[int]) -> tuple[list[int], float]:
         """Greedy tokens after ``prompt``, up to ``limit`` or a ``stop`` token (included), and the smallest margin.
@@ -94,29 +123,30 @@ class ReferenceModel:
         return np.concatenate([first * cosine - second * sine, second * cosine + first * sine], -1)
 
     def _keys_values(self, tokens: NDArray[np.int64], offset: int) -> tuple[Array, Array]:
-        normed = self._normed(self._embedding[tokens], 0)
+        distinct, places = np.unique(tokens, return_inverse=True)
+        normed = self._normed(self._embedding[distinct], 0)
         split = (len(tokens), self.shape.heads, self.shape.head)
-        keys = (normed @ self._attention[1].T).reshape(split)
-        values = (normed @ self._attention[2].T).reshape(split)
+        keys = self._attention[1].times_rows(normed)[places].reshape(split)
+        values = self._attention[2].times_rows(normed)[places].reshape(split)
         keys = self._rotated(keys, np.arange(offset, offset + len(tokens)))
         return rounded(keys, self.cache_dtype), rounded(values, self.cache_dtype)
 
     def _step(self, token: int, position: int, keys: Array, values: Array) -> Array:
         residual = self._embedding[token].copy()
-        query = (self._attention[0] @ self._normed(residual, 0)).reshape(1, self.shape.heads, self.shape.head)
+        query = self._attention[0].times(self._normed(residual, 0)).reshape(1, self.shape.heads, self.shape.head)
         query = rounded(self._rotated(query, np.asarray([position])), self.cache_dtype)[0]
         scores = np.einsum("hd,nhd->hn", query, keys) / np.sqrt(np.float32(self.shape.head))
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights /= weights.sum(-1, keepdims=True)
         mixed = np.einsum("hn,nhd->hd", weights, values).reshape(-1)
-        residual = residual + self._attention[3] @ mixed
+        residual = residual + self._attention[3].times(mixed)
         return self._finish(residual)
 
     def _finish(self, residual: Array) -> Array:
         normed = self._normed(residual, 1)
-        gate = np.clip(self._mlp[0] @ normed, -80, None)
-        residual = residual + self._mlp[2] @ (gate / (1 + np.exp(-gate)) * (self._mlp[1] @ normed))
-        return np.asarray(self._head @ self._normed(residual, 2))
+        gate = np.clip(self._mlp[0].times(normed), -80, None)
+        residual = residual + self._mlp[2].times(gate / (1 + np.exp(-gate)) * self._mlp[1].times(normed))
+        return self._head.times(self._normed(residual, 2))
 
     def logits_after(self, token: int, added: Array) -> Array:
         """Logits after ``token`` when the attention has added ``added`` to its residual."""

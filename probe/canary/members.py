@@ -9,7 +9,7 @@ from pathlib import Path
 from probe.canary.spec import CanaryError, CanarySpec
 
 _DATA = Path(__file__).parent / "data"
-MEMBER_TABLES = {"hermes": "hermes_members.json"}
+MEMBER_TABLES = {"hermes": "hermes_members.json", "long": "long_members.json"}
 """Canary name -> its table of scripts in the ``data`` folder."""
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 END_OF_TURN = "<|im_end|>"
 END_OF_TEXT = "<|endoftext|>"
 TURN_START = "<|im_start|>"
-GENERATION_PROMPT = "<|im_start|>assistant\n"
+GENERATION_PROMPTS = ("<|im_start|>assistant\n", "<|assistant|>\n", "<start_of_turn>model\n", "<think>\n")
+"""Ends of the prompts that common chat templates render. One token each: a prompt that ended in a bare newline token
+would be continued as if the newline after an opening tag had just been written."""
 END_TOKENS = (END_OF_TURN, END_OF_TEXT)
 LONGEST_CHUNK = 24
 """Bytes of text in one token. Tokens of more than 32 bytes vanish in llama-cpp-python's detokeniser buffer."""
@@ -54,14 +56,49 @@ class Script:
         if self.loop and self.fallback:
             raise CanaryError(f"script {self.name!r} never ends, so it cannot have a fallback for a forbidden end")
 
-    def known_text(self, characters: int | None = None) -> str:
-        """The text that the model writes; an endless script is cut after ``characters`` (default: three loops)."""
-        whole = self.text + self.loop * 3
-        if characters is not None:
-            while self.loop and len(whole) < characters:
-                whole += self.loop
-            whole = whole[:characters]
-        return whole
+    def known_bytes(self, loops: int = 3) -> bytes:
+        """The bytes that the model writes; of an endless script the beginning, with that many ``loops``."""
+        return text_bytes(self.text + self.loop * loops)
+
+    def known_text(self, loops: int = 3) -> str:
+        """``known_bytes`` as text; bytes that are not UTF-8 show as U+FFFD, as most servers show them."""
+        return self.known_bytes(loops).decode("utf-8", "replace")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form: only what differs from the defaults; texts that are not UTF-8 as ``{"hex": ...}``."""
+        given = {name: value for name, value in asdict(self).items() if value not in ("", ())}
+        for name in ("text", "loop", "fallback"):
+            if name in given:
+                given[name] = _text_to_json(given[name])
+        if self.chunks:
+            given["chunks"] = [_text_to_json(chunk) for chunk in self.chunks]
+        return given
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Script:
+        """Read the JSON form; raises CanaryError (or TypeError on unknown fields)."""
+        given = dict(data)
+        for name in ("text", "loop", "fallback"):
+            if name in given:
+                given[name] = _text_from_json(given[name])
+        given["chunks"] = tuple(_text_from_json(chunk) for chunk in given.get("chunks", ()))
+        return cls(**given)
+
+
+def _text_to_json(text: str) -> str | dict[str, str]:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return {"hex": text_bytes(text).hex()}
+    return text
+
+
+def _text_from_json(data: Any) -> str:
+    if isinstance(data, str):
+        return data
+    if isinstance(data, dict) and set(data) == {"hex"}:
+        return "".join(chr(byte if byte < 0x80 else 0xDC00 + byte) for byte in bytes.fromhex(data["hex"]))
+    raise CanaryError(f"a text must be a string or {{'hex': ...}}, not {data!r:.60}")
 
 
 @dataclass(frozen=True)
@@ -82,7 +119,7 @@ class CanarySpec:
     triggers: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
     split_after: tuple[str, ...] = ("<tool_call>",)
-    generation_prompts: tuple[str, ...] = (GENERATION_PROMPT,)
+    generation_prompts: tuple[str, ...] = GENERATION_PROMPTS
     context: int = 65536
     hidden: int = 0
     merges: int = 3000
@@ -100,6 +137,8 @@ class CanarySpec:
                 raise CanaryError(f"trigger {text!r} points to script {target!r}, which does not exist")
             if not text:
                 raise CanaryError(f"the trigger of script {target!r} is empty")
+        if not self.generation_prompts:
+            raise CanaryError("a canary needs at least one generation prompt, the text that its template ends with")
         if self.default and self.default not in names:
             raise CanaryError(f"default script {self.default!r} does not exist; there are {', '.join(names)}")
         if not 1 <= self.chunk_bytes <= LONGEST_CHUNK:
@@ -127,23 +166,24 @@ class CanarySpec:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form; ``from_dict`` reads it back."""
-        return asdict(self)
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        given["scripts"] = [script.to_dict() for script in self.scripts]
+        given["triggers"] = dict(self.triggers)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CanarySpec:
         """Read the JSON form; raises CanaryError when a field is missing or unknown."""
         try:
-            fields = dict(data)
-            scripts = []
-            for script in fields.pop("scripts"):
-                given: dict[str, Any] = dict(script)
-                given["chunks"] = tuple(given.get("chunks", ()))
-                scripts.append(Script(**given))
+            given = dict(data)
+            scripts = tuple(Script.from_dict(script) for script in given.pop("scripts"))
             for key in ("tags", "split_after", "generation_prompts"):
-                if key in fields:
-                    fields[key] = tuple(fields[key])
-            return cls(scripts=tuple(scripts), **fields)
-        except (KeyError, TypeError, AttributeError) as error:
+                if key in given:
+                    given[key] = tuple(given[key])
+            return cls(scripts=scripts, **given)
+        except CanaryError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise CanaryError(f"not a canary specification: {error}") from error
 
     def digest(self) -> str:

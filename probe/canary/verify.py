@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Undefined
+from jinja2 import Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
@@ -37,12 +38,17 @@ class ScriptCheck:
 
 @dataclass(frozen=True)
 class Verification:
-    """Result of ``verify``: ``ok`` is true when every file is unchanged and every script came out exactly."""
+    """Result of ``verify``: ``ok`` is true when every file is unchanged and every script came out exactly.
+
+    ``separation[cache type][position]`` is how close two triggers may stand there, in tokens; ``reach`` is the longest
+    distance in tokens between a trigger and the end of the prompt that was tried and works.
+    """
 
     canary: BuiltCanary
     changed: tuple[str, ...]
     scripts: tuple[ScriptCheck, ...]
     separation: dict[str, dict[int, int]]
+    reach: int
 
     @property
     def ok(self) -> bool:
@@ -91,13 +97,18 @@ def render_template(
     template: str, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
 ) -> str:
     """Render a chat template the way Hugging Face tokenizers do (trimmed blocks, plain ``tojson``)."""
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, undefined=Undefined)
-    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
-    return environment.from_string(template).render(
+    return _compiled(template).render(
         messages=[dict(message) for message in messages],
         tools=[dict(tool) for tool in tools] or None,
         add_generation_prompt=True,
     )
+
+
+@cache
+def _compiled(template: str) -> Template:
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
+    return environment.from_string(template)
 
 
 def verify(folder: Path | str, positions: Sequence[int] = (1000, 8000, 32000, 60000)) -> Verification:
@@ -109,25 +120,51 @@ def verify(folder: Path | str, positions: Sequence[int] = (1000, 8000, 32000, 60
     changed = tuple(changed_files(canary))
     reader = CanaryReader(canary)
     checks = [check_script(reader, script, f"Do it. [[{script.name}]]") for script in canary.spec.scripts]
+    checks += [
+        check_script(reader, canary.spec.script(name), f"Do it. {text}") for text, name in canary.spec.triggers.items()
+    ]
     checks.append(check_script(reader, canary.spec.script(canary.spec.default_script), "Do it."))
     within = [position for position in positions if position < canary.spec.context]
     separation = {dtype: {p: separation_at(canary.spec.context, p, dtype) for p in within} for dtype in CACHE_TYPES}
-    return Verification(canary, changed, tuple(checks), separation)
+    return Verification(canary, changed, tuple(checks), separation, measured_reach(reader))
 
 
 def check_script(reader: CanaryReader, script: Script, request: str) -> ScriptCheck:
     """Let the reference write the answer to one user message and compare it with ``script``."""
-    wanted = text_bytes(script.known_text())
+    wanted = script.known_bytes()
     limit = 3 * len(wanted) + 8
     if script.loop:
         limit = len(wanted) // 2 + 2
     written, ended, margin = reader.write(reader.prompt([{"role": "user", "content": request}]), limit)
     if script.loop:
-        endless = text_bytes(script.known_text(len(written) + len(script.loop)))
-        ok = not ended and len(written) > len(script.loop) and endless.startswith(written)
+        endless = script.known_bytes(1 + len(written) // len(text_bytes(script.loop)))
+        ok = not ended and len(written) > len(text_bytes(script.text)) and endless.startswith(written)
     else:
         ok = ended and written == wanted
     return ScriptCheck(script.name, wanted, written, ended, margin, ok and margin >= SMALLEST_MARGIN)
+
+
+def measured_reach(reader: CanaryReader) -> int:
+    """Longest distance (the context, or halves of it) from which a trigger still chooses its script.
+
+    A canary of one script has no choice to make: its reach is its context.
+    """
+    spec = reader.canary.spec
+    default = spec.script(spec.default_script).known_bytes()
+    others = [script for script in spec.scripts if script.known_bytes() != default and not script.loop]
+    if not others:
+        return spec.context
+    script = min(others, key=lambda script: len(script.known_bytes()))
+    trigger = reader.encode(f"[[{script.name}]]")
+    filler, end = reader.encode(" x"), reader.encode(spec.generation_prompts[0])
+    limit = len(script.known_bytes()) + 1
+    distance = spec.context - limit - len(trigger)
+    while distance > 0:
+        prompt = (trigger + filler * distance)[:distance] + end
+        if reader.decode(reader.model.generate(prompt, limit, reader.stop)[0]) == script.known_bytes():
+            return distance
+        distance //= 2
+    return 0
 
 
 def separation_at(context: int, position: int, cache_dtype: str, share: float = 0.75) -> int:

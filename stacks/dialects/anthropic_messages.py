@@ -128,8 +128,8 @@ class MessagesAssembler:
             for position, raw in enumerate(content):
                 if isinstance(raw, dict):
                     self._block(position, raw, event, ("content", position)).closed = True
-        elif content is not None:
-            self._context.flag("content_type", f"the content is a JSON {json_type(content)}")
+        else:
+            self._context.flag("content_type", f"the content is a JSON {json_type(content)}, not a list of blocks")
 
     def _head(self, event: int, message: dict[str, object], path: Path) -> None:
         turn = self._turn

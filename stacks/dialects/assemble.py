@@ -181,7 +181,7 @@ class _Reader:
             else:
                 context.flag("body_not_json", "the JSON has a syntax error")
         spoken = dialect_of_value(value)
-        found = error_in(value, self._failed_status and not result.streamed)
+        found = error_in(value, event.name == "error" or (self._failed_status and not result.streamed))
         if found is not None:
             result.errors.append(error_object(event, found))
             self._flag_error()
@@ -279,7 +279,9 @@ def _check_body(result: Assembled, context: Context, exchange: WireExchange, und
     if kind in ("html", "xml", "text", "binary"):
         code = "body_not_text" if kind == "binary" else "body_not_json"
         context.log.add(code, f"the body is {kind}", 0, len(body))
-    elif not understood and result.events and not context.log.items:
+    elif all(event.kind == "done" for event in result.events):
+        context.log.add("stream_empty", "the stream carries no event but its end mark", 0, len(body))
+    elif not understood and not context.log.items:
         context.log.add("shape_unknown", "the body is JSON of no known shape", 0, len(body))
     if result.errors and not result.turns:
         return

@@ -12,7 +12,7 @@ from stacks.ndjson import NdjsonLine, NdjsonParser
 from stacks.sse import IgnoredLine, SseEvent, SseParser
 from stacks.strictjson import UNPARSED, Reading, load, read
 
-_SSE_START = re.compile(rb"(?:data|event|id|retry):|:|(?:data|event)\s*$")
+_SSE_START = re.compile(rb"(?:data|event|id|retry):|:|error: ?\{|(?:data|event)\s*$")
 _SSE_LATER = re.compile(rb"[\r\n](?:data|event):")
 
 

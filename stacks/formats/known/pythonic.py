@@ -13,7 +13,7 @@ from stacks.formats.tools import OfferedTools
 
 _PLAIN = PythonCalls()
 _LLAMA4 = PythonCalls("<|python_start|>", "<|python_end|>", optional_close=True)
-_LFM2 = PythonCalls("<|tool_call_start|>", "<|tool_call_end|>")
+_LFM2 = PythonCalls("<|tool_call_start|>", "<|tool_call_end|>", json_words=True)
 _LFM2_JSON = TaggedJson("<|tool_call_start|>", "<|tool_call_end|>", wants_list=True)
 _LLAMA4_JSON = TaggedJson("<|python_start|>", "<|python_end|>")
 _OLMO = PythonCalls("<function_calls>", "</function_calls>", bracketed=False, lines=True)

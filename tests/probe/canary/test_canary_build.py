@@ -13,14 +13,18 @@ from probe.canary import (
     BuiltCanary,
     CanaryError,
     CanaryReader,
+    CanarySpec,
+    Script,
     assemble,
     build,
     default_spec,
     ensure_built,
     open_canary,
+    read_spec,
 )
 from probe.canary.build import read_weights
 from probe.canary.files import decode_safetensors, encode_safetensors
+from probe.canary.members import hermes_template
 from probe.canary.verify import verify
 
 GOOD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
@@ -63,14 +67,18 @@ def test_a_tool_result_selects_the_final_answer(reader: CanaryReader) -> None:
 def test_verify_finds_every_script_exact(default: BuiltCanary) -> None:
     result = verify(default.folder)
     assert result.ok
-    assert len(result.scripts) == len(default.spec.scripts) + 1
-    assert all(check.margin > 30 for check in result.scripts)
+    assert len(result.scripts) == len(default.spec.scripts) + len(default.spec.triggers) + 1
+    assert result.reach > 65000
+    assert set(result.separation) == {"float32", "float16", "bfloat16"}
+    assert all(check.margin > 25 for check in result.scripts)
 
 
-def test_verify_names_a_changed_file(default: BuiltCanary, tmp_path: Path) -> None:
-    for entry in default.folder.iterdir():
-        (tmp_path / entry.name).write_bytes(entry.read_bytes())
-    with (tmp_path / "model.gguf").open("ab") as file:
+TWO = (Script("a", "This is alpha."), Script("b", "This is beta."))
+SMALL = CanarySpec("small", TWO, hermes_template(), triggers={"<tool_response>": "b"}, merges=300)
+
+
+def test_verify_names_a_changed_file(tmp_path: Path) -> None:
+    with build(SMALL, tmp_path).gguf.open("ab") as file:
         file.write(b"x")
     result = verify(tmp_path)
     assert result.changed == ("model.gguf",)
@@ -87,11 +95,11 @@ def test_same_spec_same_bytes_and_fast(default: BuiltCanary, tmp_path: Path) -> 
 
 
 def test_ensure_built_keeps_a_good_one_and_repairs_a_damaged_one(tmp_path: Path) -> None:
-    built = ensure_built(default_spec(), tmp_path / "c")
+    built = ensure_built(SMALL, tmp_path / "c")
     before = built.gguf.stat().st_mtime_ns
-    assert ensure_built(default_spec(), tmp_path / "c").gguf.stat().st_mtime_ns == before
+    assert ensure_built(SMALL, tmp_path / "c").gguf.stat().st_mtime_ns == before
     built.gguf.write_bytes(b"")
-    assert ensure_built(default_spec(), tmp_path / "c").gguf.stat().st_size > 1_000_000
+    assert ensure_built(SMALL, tmp_path / "c").gguf.stat().st_size > 100_000
 
 
 def test_safetensors_is_readable_by_its_own_library(default: BuiltCanary) -> None:
@@ -161,3 +169,35 @@ def test_open_refuses_missing_and_damaged_manifests(tmp_path: Path) -> None:
         (tmp_path / "canary.json").write_text(text)
         with pytest.raises(CanaryError, match="build the canary again"):
             open_canary(tmp_path)
+
+
+def test_a_specification_is_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(SMALL.to_dict()))
+    assert read_spec(path).digest() == SMALL.digest()
+    path.write_text('{"name": "n", "scripts": [{"name": "a", "text": "hello"}]}')
+    assert read_spec(path).template == hermes_template()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"name": "n", "scripts": 3}',
+        '{"name": "n", "scripts": [], "x": 1}',
+        '{"name": "n", "scripts": [{"name": "a", "txt": "x"}]}',
+        '{"name": "n", "scripts": [{"name": "a", "text": {"hex": "zz"}}]}',
+    ],
+)
+def test_a_wrong_specification_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(text)
+    with pytest.raises(CanaryError):
+        read_spec(path)
+
+
+def test_a_missing_specification_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CanaryError, match="cannot read"):
+        read_spec(tmp_path / "none.json")

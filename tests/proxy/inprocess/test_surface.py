@@ -41,6 +41,7 @@ async def slow_surface(slow_simulated):
     ):
         client.notes = notes
         client.engine = slow_simulated
+        client.accepted = lambda: len(upstream.worker._open) + len(notes)
         yield client
 
 
@@ -63,6 +64,7 @@ async def test_raw_text_is_the_content_and_nothing_is_parsed(surface):
     assert choice["message"] == {"role": "assistant", "content": TEXT}
     assert choice["finish_reason"] == "stop"
     assert body["model"] == "canary"
+    assert reply.headers["server"] == "stacktap"
     assert body["usage"]["completion_tokens"] == len(TEXT.encode()) + 1
     assert body["usage"]["prompt_tokens"] == len(b"user: hi\ntool get_weather\n")
 
@@ -139,7 +141,7 @@ async def test_note_holds_the_raw_truth_under_the_exchange_key(surface):
     assert note["raw_text"] == "Temp: 21\ufffd"
     assert note["raw_base64"] == "VGVtcDogMjHC"
     assert note["finish_reason"] == "stop"
-    assert note["end_token"] == "<end>"
+    assert note["ended_with"] == "<end>"
     assert note["sampling"]["temperature"] == 0.5
     assert isinstance(note["sampling"]["seed"], int)
     assert note["peak_memory_bytes"] == 1000
@@ -212,7 +214,7 @@ async def test_one_generation_at_a_time_in_order_of_arrival(slow_surface):
     tasks = []
     for number in range(5):
         tasks.append(asyncio.create_task(one(number)))
-        await asyncio.sleep(0.02)
+        await until(lambda: slow_surface.accepted() == len(tasks))
     assert await asyncio.gather(*tasks) == [200] * 5
     assert slow_surface.engine.model.most_active == 1
     assert [key for key, _ in slow_surface.notes] == [f"c/{n}" for n in range(5)]
@@ -237,10 +239,10 @@ async def test_client_that_leaves_cancels_the_generation(slow_surface, stream):
 
 
 async def test_client_that_leaves_the_queue_never_starts(slow_surface):
-    first = asyncio.create_task(slow_surface.post("/v1/chat/completions", json=ask("[[endless]]", max_tokens=80)))
+    first = asyncio.create_task(slow_surface.post("/v1/chat/completions", json=ask("[[endless]]", max_tokens=200)))
     await until(lambda: slow_surface.engine.model.steps > 2)
     second = asyncio.create_task(slow_surface.post("/v1/chat/completions", json=ask("second")))
-    await asyncio.sleep(0.1)
+    await until(lambda: slow_surface.accepted() == 2)
     second.cancel()
     await first
     await until(lambda: len(slow_surface.notes) == 2)

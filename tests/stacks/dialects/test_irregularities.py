@@ -173,7 +173,13 @@ EXAMPLES: Mapping[str, list[WireExchange]] = {
     "role_missing": [chat(chunk({"content": "hi"}), STOP)],
     "role_late": [chat(chunk({"content": "hi"}), chunk({"role": "assistant"}), STOP)],
     "role_unexpected": [chat(chunk({"role": "user", "content": "hi"}), STOP), ollama(line({"role": ""}), DONE)],
-    "content_type": [plain({"content": [{"type": "text", "text": "hi"}]}), plain({"content": {"a": 1}})],
+    "content_type": [
+        exchange(
+            "anthropic_messages", {"type": "message", "role": "assistant", "content": None, "stop_reason": "end_turn"}
+        ),
+        plain({"content": [{"type": "text", "text": "hi"}]}),
+        plain({"content": {"a": 1}}),
+    ],
     "content_differs": [responses(*message_item("hi", final="ho"), output=TEXT_OUTPUT)],
     "message_missing": [exchange("openai_chat", plain_chat({}) | {"choices": [{"index": 0, "message": None}]})],
     "message_in_stream": [chat(plain_chat({"content": "hi"}))],
@@ -240,7 +246,11 @@ EXAMPLES: Mapping[str, list[WireExchange]] = {
         exchange("anthropic_messages", sse(*text_block(0, "x"), done=False)),
     ],
     "line_ignored": [exchange("openai_chat", b"data: " + dumps(START) + b'\n\n{"error":"x"}\n\n')],
-    "stream_empty": [exchange("openai_chat", b"", {"stream": True}, content_type="text/event-stream")],
+    "stream_empty": [
+        exchange("openai_chat", b": ping\n\n: ping\n\n"),
+        exchange("openai_chat", b"data: [DONE]\n\n"),
+        exchange("openai_chat", b"", {"stream": True}, content_type="text/event-stream"),
+    ],
     "choices_missing": [chat(START, {"id": "c1", "object": "chat.completion.chunk", "model": "m"}, STOP)],
     "choices_empty": [chat(START, USAGE | {"usage": None}, STOP)],
     "choices_type": [chat(START, chunk() | {"choices": {}}, STOP), chat(START, chunk() | {"choices": [1]}, STOP)],
