@@ -238,6 +238,3 @@ def gguf_tensors(canary: Canary) -> dict[str, Array]:
         "blk.0.ffn_up.weight": weights[layer + "mlp.up_proj.weight"],
         "blk.0.ffn_down.weight": weights[layer + "mlp.down_proj.weight"],
     }
-
-
-__all__ = ["SMALLEST_MARGIN", "Canary", "CanaryError", "assemble", "llama_config", "model_files", "smallest_margin"]

@@ -1,8 +1,8 @@
 """How ``data/merges.txt`` was made: ``python -m probe.canary.train_merges COUNT FILE... > merges.txt``.
 
 The shipped list was trained on 2 MB of Python, English package descriptions, JSON schemas, YAML and shell. A merge of
-two newlines was put in front: a prompt that ends in an empty line must not end in the token of a single newline. The list
-is data, so that a build needs no training and gives the same bytes everywhere.
+two newlines was put in front: a prompt that ends in an empty line must not end in the token of a single newline. The
+list is data, so that a build needs no training and gives the same bytes everywhere.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from probe.canary.forward import LlamaShape, ReferenceModel, rounded
 from probe.canary.model import SMALLEST_MARGIN
 from probe.canary.spec import END_TOKENS, Script, text_bytes
 from probe.canary.vocabulary import letter_bytes
-from probe.canary.weights import HEAD, SLOW_PAIRS, SPARE, frequencies
+from probe.canary.weights import HEAD, SLOPE, SLOW_PAIRS, SPARE, frequencies
 
 CACHE_TYPES = ("float32", "float16", "bfloat16")
 
@@ -174,7 +174,7 @@ def separation_at(context: int, position: int, cache_dtype: str, share: float = 
     ``cache_dtype``, as servers keep them. Returns ``position`` when no smaller distance is certain.
     """
     speeds = frequencies()[list(SLOW_PAIRS)]
-    sizes = np.sqrt(0.5 / len(SLOW_PAIRS) / speeds * np.sqrt(HEAD))
+    sizes = np.sqrt(SLOPE / len(SLOW_PAIRS) / speeds * np.sqrt(HEAD))
     reach = context + SPARE
     places = np.arange(position + 1)
     turns = places[:, None] * speeds[None, :]

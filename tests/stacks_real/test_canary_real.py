@@ -96,7 +96,9 @@ def llama_server(model: Path, log: Path, *flags: str) -> Iterator[str]:
     if not found:
         pytest.skip(f"no llama-server in {root}")
     port = free_port()
-    command = [str(found[0]), "-m", str(model), "--host", "127.0.0.1", "--port", str(port), "--jinja", *flags]
+    command = [str(found[0]), "-m", str(model), "--host", "127.0.0.1", "--port", str(port), "--jinja"]
+    # Threads that wait for each other by spinning are slow on a busy machine, and a canary needs only one.
+    command += ["-t", "1", "-tb", "1", *flags]
     environment = {**os.environ, "LD_LIBRARY_PATH": str(found[0].parent)}
     with running(command, environment, f"http://127.0.0.1:{port}", log) as url:
         yield url
@@ -274,3 +276,10 @@ def test_llama_server_quantised(canary: BuiltCanary, tmp_path: Path, quantizatio
         for script in ended_scripts():
             content = f"[[good]] {'Some words before. ' * 10}[[{script.name}]] {'And more words. ' * 10}"
             assert ask(url, content, temperature=1.0)["content"] in spellings(script), script.name
+
+
+def test_llama_server_with_an_eight_bit_cache_follows_one_trigger(canary: BuiltCanary, tmp_path: Path) -> None:
+    flags = ("-c", "4096", "-np", "1", "-ctk", "q8_0", "-ctv", "q8_0")
+    with llama_server(canary.gguf, tmp_path / "log", *flags) as url:
+        assert ask(url, "Nothing special.")["content"] == default_spec().script("good").text
+        assert ask(url, f"[[prose]] {'and more words ' * 100}")["content"] == default_spec().script("prose").text
