@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -117,7 +118,14 @@ def install(
 def _build(plan: EnvironmentPlan, environment: Path, progress: Progress, rebuild: bool) -> None:
     progress.say(f"{plan.name}: {plan.summary}")
     progress.say(f"creating {environment}")
-    venv.create(environment, with_pip=True, symlinks=True)
+    try:
+        venv.create(environment, with_pip=True, symlinks=True)
+    except subprocess.CalledProcessError as error:
+        said = (error.output or b"").decode("utf-8", "replace").strip()
+        raise InstallError(
+            f"{sys.executable} cannot make a virtual environment with pip: {said or error}\n"
+            "  -> Debian and Ubuntu have it in a package of its own: apt-get install python3-venv"
+        ) from error
     python = environment / "bin" / "python"
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input"]
     wheels = wheels_folder()

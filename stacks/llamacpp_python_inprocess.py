@@ -39,6 +39,9 @@ from stacks.recipe import LaunchError, require_gguf_file
 
 ENGINE = "llamacpp_python_inprocess"
 
+LARGEST_DEFAULT_CONTEXT = 32768
+"""Most tokens of context taken by default: llama.cpp allocates for all of it at once, gigabytes where it is long."""
+
 
 class _LlamaModel:
     """The model half that the decoding loop drives."""
@@ -84,7 +87,7 @@ class LlamaCppPythonEngine:
     """A GGUF file run by llama-cpp-python; satisfies ``stacks.engine.Engine``."""
 
     def __init__(self, model_path: Path, context_length: int | None = None) -> None:
-        """Load the model; ``context_length`` is in tokens, None takes the one the file declares.
+        """Load the model; ``context_length`` is in tokens, None takes what the file declares, up to 32,768.
 
         Raises :class:`EngineMissingError` without the extra, :class:`EngineError` for a model that does not load.
         """
@@ -99,7 +102,8 @@ class LlamaCppPythonEngine:
             require_gguf_file(ENGINE, model_path)
             log = _collect_log(llama_cpp)
             with _quiet_thread():
-                self._llama = llama_cpp.Llama(str(model_path), n_ctx=context_length or 0, verbose=True)
+                wanted = context_length or _default_context(llama_cpp, model_path)
+                self._llama = llama_cpp.Llama(str(model_path), n_ctx=wanted, verbose=True)
         except LaunchError as error:
             raise EngineError(str(error)) from error
         except Exception as error:  # ValueError, RuntimeError, AssertionError: the library has no error type of its own
@@ -161,6 +165,17 @@ class LlamaCppPythonEngine:
     def close(self) -> None:
         """Free the model's memory; the engine cannot be used afterwards."""
         self._llama.close()
+
+
+def _default_context(library: Any, model_path: Path) -> int:
+    """Return the context to load with: the declared one, bounded. 0 leaves it to llama.cpp where none is declared."""
+    vocabulary = library.Llama(str(model_path), vocab_only=True, verbose=True)
+    try:
+        metadata = vocabulary.metadata
+        declared = metadata.get(f"{metadata.get('general.architecture')}.context_length", "0")
+        return min(int(declared), LARGEST_DEFAULT_CONTEXT)
+    finally:
+        vocabulary.close()
 
 
 _LOG: deque[str] = deque(maxlen=200)

@@ -162,6 +162,16 @@ def test_interrupted_installation_is_not_believed_and_starts_over(place, number)
     assert str(environment) not in running
 
 
+def test_python_without_ensurepip_is_told(place, monkeypatch):
+    def refuse(*args, **options):
+        raise subprocess.CalledProcessError(1, ["ensurepip"], output=b"ensurepip is not available")
+
+    monkeypatch.setattr("venv.create", refuse)
+    with pytest.raises(InstallError, match=r"ensurepip is not available[^$]*apt-get install python3-venv"):
+        install(PLAN, place / "env", progress(place))
+    assert not is_whole(place / "env", PLAN)
+
+
 def test_command_line_refuses_unknown_stacks(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["vllm-of-another-world"])

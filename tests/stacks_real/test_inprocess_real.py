@@ -188,6 +188,14 @@ def test_models_that_do_not_load_are_told(scheme: str, canary: BuiltCanary, tmp_
         assert "  | " in str(caught.value), "the library's own words are missing"
 
 
+def test_default_context_is_the_declared_one_within_bounds(canary: BuiltCanary) -> None:
+    for scheme, expected in (("mlx", SPEC.context), ("llamacpp", min(SPEC.context, 32768))):
+        require(scheme)
+        loaded = load_engine(scheme, model_for(scheme, canary))
+        assert loaded.identity.context_length == expected
+        loaded.close()
+
+
 def test_loading_is_quiet(canary: BuiltCanary, capfd: pytest.CaptureFixture[str]) -> None:
     require("llamacpp")
     load_engine("llamacpp", canary.gguf, 2048).close()
