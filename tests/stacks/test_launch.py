@@ -226,6 +226,16 @@ def test_children_and_the_deaf_are_killed(pretend, model):
     process.stop()
 
 
+def test_a_second_interrupt_kills_at_once(pretend, model):
+    process = start_server("pretend", model, options("stubborn"))
+    started = time.monotonic()
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        process.stop(grace=30)
+    assert time.monotonic() - started < 10
+    assert process.wait(5) == -signal.SIGKILL
+
+
 def test_children_are_killed_although_their_leader_obeys(pretend, model):
     process = start_server("pretend", model, options("has-child"))
     child = int(process.log_path.read_text().split("started ")[1].split()[0])
