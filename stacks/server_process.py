@@ -82,6 +82,7 @@ class ServerProcess:
         self.version = recipe.version(found)
         self._pending: list[ReadinessRequest] = list(recipe.readiness)
         self._stopping = threading.Lock()
+        self._stopped = False
         self._process = self._spawn(found, scratch, options)
 
     def _spawn(self, found: FoundServer, scratch: Path, options: LaunchOptions) -> subprocess.Popen[bytes]:
@@ -164,6 +165,8 @@ class ServerProcess:
         An interrupt meanwhile (a second Ctrl-C) kills at once.
         """
         with self._stopping:
+            if self._stopped:  # its process id may be somebody else's by now
+                return
             try:
                 if self._process.returncode is None:
                     self._signal(signal.SIGTERM)
@@ -172,6 +175,7 @@ class ServerProcess:
             finally:
                 # Children may outlive their leader; the group id stays theirs, for it is not reused while one lives.
                 self._signal(signal.SIGKILL)
+                self._stopped = True
             self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:

@@ -223,7 +223,15 @@ def test_children_and_the_deaf_are_killed(pretend, model):
     assert 0.4 <= time.monotonic() - started < 3
     assert gone(process.pid)
     assert gone(child)
+
+
+def test_stopping_twice_signals_once(pretend, model, monkeypatch):
+    process = start_server("pretend", model, options("plain"))
     process.stop()
+    signalled = []
+    monkeypatch.setattr(os, "killpg", lambda *arguments: signalled.append(arguments))
+    process.stop()
+    assert signalled == []
 
 
 def test_a_second_interrupt_kills_at_once(pretend, model):
