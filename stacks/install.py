@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -117,7 +118,14 @@ def install(
 def _build(plan: EnvironmentPlan, environment: Path, progress: Progress, rebuild: bool) -> None:
     progress.say(f"{plan.name}: {plan.summary}")
     progress.say(f"creating {environment}")
-    venv.create(environment, with_pip=True, symlinks=True)
+    try:
+        venv.create(environment, with_pip=True, symlinks=True)
+    except subprocess.CalledProcessError as error:
+        said = (error.output or b"").decode("utf-8", "replace").strip()
+        raise InstallError(
+            f"{sys.executable} cannot make a virtual environment with pip: {said or error}\n"
+            "  -> Debian and Ubuntu have it in a package of its own: apt-get install python3-venv"
+        ) from error
     python = environment / "bin" / "python"
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input"]
     wheels = wheels_folder()
@@ -143,23 +151,26 @@ def _provide_wheel(
     wheels = wheels_folder()
     wheel = [*pip, "wheel", "--no-deps", requirement]
     with tempfile.TemporaryDirectory(dir=wheels, prefix=".building-") as scratch:
+        out = Path(scratch) / "wheels"
         if not rebuild:
             with contextlib.suppress(CommandFailedError):
                 progress.run(
                     f"looking for a built {requirement}",
-                    [*wheel, "--no-index", "--find-links", str(wheels), "-w", scratch],
+                    [*wheel, "--no-index", "--only-binary", ":all:", "--find-links", str(wheels), "-w", str(out)],
                 )
                 return
         _require_compiler(requirement)
+        # A build that is killed cannot clean up after itself; in here its gigabyte goes with the folder.
         variables = {"CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count() or 1), **os.environ, **plan.build}
+        variables["TMPDIR"] = scratch
         if "CMAKE_ARGS" in plan.build:
             variables["CMAKE_ARGS"] = f"{plan.build['CMAKE_ARGS']} {os.environ.get('CMAKE_ARGS', '')}".strip()
         progress.run(
             f"building {requirement} from source ({plan.minutes} minutes, once)",
-            [*wheel, "-v", "--no-cache-dir", "--no-binary", requirement.partition("==")[0], "-w", scratch],
+            [*wheel, "-v", "--no-cache-dir", "--no-binary", requirement.partition("==")[0], "-w", str(out)],
             variables,
         )
-        for built in Path(scratch).glob("*.whl"):
+        for built in out.glob("*.whl"):
             built.replace(wheels / built.name)
 
 

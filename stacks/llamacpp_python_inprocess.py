@@ -39,6 +39,9 @@ from stacks.recipe import LaunchError, require_gguf_file
 
 ENGINE = "llamacpp_python_inprocess"
 
+LARGEST_DEFAULT_CONTEXT = 32768
+"""Most tokens of context taken by default: llama.cpp allocates for all of it at once, gigabytes where it is long."""
+
 
 class _LlamaModel:
     """The model half that the decoding loop drives."""
@@ -47,9 +50,21 @@ class _LlamaModel:
         import llama_cpp
 
         self._library = llama_cpp
-        self._llama = llama
-        self._vocabulary = llama_cpp.llama_model_get_vocab(llama.model)
+        self._open: Any = llama
+        self._vocabulary_pointer = llama_cpp.llama_model_get_vocab(llama.model)
         self.vocabulary_size = int(llama.n_vocab())
+
+    @property
+    def _llama(self) -> Any:
+        # Its memory is freed by close(): a call into the library after that would end the process.
+        if self._open is None:
+            raise EngineError("the engine is closed")
+        return self._open
+
+    @property
+    def _vocabulary(self) -> Any:
+        assert self._llama is not None
+        return self._vocabulary_pointer
 
     def begin(self) -> None:
         self._llama.reset()
@@ -65,10 +80,11 @@ class _LlamaModel:
         return np.ctypeslib.as_array(pointer, shape=(self.vocabulary_size,)).astype(np.float32, copy=True)
 
     def piece(self, token_id: int) -> bytes:
+        vocabulary = self._vocabulary
         size = 64
         while True:
             buffer = ctypes.create_string_buffer(size)
-            written = int(self._library.llama_token_to_piece(self._vocabulary, token_id, buffer, size, 0, True))
+            written = int(self._library.llama_token_to_piece(vocabulary, token_id, buffer, size, 0, True))
             if written >= 0:
                 return buffer.raw[:written]
             size = -written  # a negative answer is the size that is needed
@@ -79,12 +95,20 @@ class _LlamaModel:
     def peak_memory_bytes(self) -> int | None:
         return _peak_resident_bytes()
 
+    def encode(self, text: str) -> tuple[int, ...]:
+        return tuple(self._llama.tokenize(text.encode(), add_bos=False, special=True))
+
+    def free(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
 
 class LlamaCppPythonEngine:
     """A GGUF file run by llama-cpp-python; satisfies ``stacks.engine.Engine``."""
 
     def __init__(self, model_path: Path, context_length: int | None = None) -> None:
-        """Load the model; ``context_length`` is in tokens, None takes the one the file declares.
+        """Load the model; ``context_length`` is in tokens, None takes what the file declares, up to 32,768.
 
         Raises :class:`EngineMissingError` without the extra, :class:`EngineError` for a model that does not load.
         """
@@ -99,23 +123,26 @@ class LlamaCppPythonEngine:
             require_gguf_file(ENGINE, model_path)
             log = _collect_log(llama_cpp)
             with _quiet_thread():
-                self._llama = llama_cpp.Llama(str(model_path), n_ctx=context_length or 0, verbose=True)
+                wanted = context_length or _default_context(llama_cpp, model_path)
+                llama = llama_cpp.Llama(str(model_path), n_ctx=wanted, verbose=True)
         except LaunchError as error:
             raise EngineError(str(error)) from error
         except Exception as error:  # ValueError, RuntimeError, AssertionError: the library has no error type of its own
             said = "".join(f"\n  | {line}" for line in "".join(log).splitlines()[-5:])
             raise EngineError(f"llama.cpp cannot load {model_path}: {type(error).__name__}: {error}{said}") from error
-        self._model = _LlamaModel(self._llama)
-        metadata = self._llama.metadata
+        self._model = _LlamaModel(llama)
+        metadata = llama.metadata
         self._template = metadata.get("tokenizer.chat_template")
         self._tool_template = metadata.get("tokenizer.chat_template.tool_use")
+        self._bos = self._special(llama.token_bos())
+        self._eos = self._special(llama.token_eos())
         self._identity = EngineIdentity(
             engine=ENGINE,
             library_version=f"llama-cpp-python {llama_cpp.__version__}",
             model_path=str(model_path),
             model_digest=model_digest(model_path),
             template_hash=template_hash(self._template),
-            context_length=int(self._llama.n_ctx()),
+            context_length=int(llama.n_ctx()),
             kernel_backend="ggml: " + llama_cpp.llama_print_system_info().decode("utf-8", "replace").strip(" |"),
         )
 
@@ -129,11 +156,7 @@ class LlamaCppPythonEngine:
         source = self._tool_template if tools and self._tool_template else self._template
         if not source:
             raise RenderError(f"the model {self._identity.model_path} has no chat template; use /v1/completions")
-        variables = {
-            "bos_token": self._special(self._llama.token_bos()),
-            "eos_token": self._special(self._llama.token_eos()),
-            **template,
-        }
+        variables = {"bos_token": self._bos, "eos_token": self._eos, **template}
         text, adaptations = render_adapted(
             messages, lambda adapted: render_template(source, adapted, list(tools) if tools else None, variables)
         )
@@ -144,7 +167,7 @@ class LlamaCppPythonEngine:
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the token ids of ``text``; special tokens written in it are recognised, none is added."""
-        return tuple(self._llama.tokenize(text.encode(), add_bos=False, special=True))
+        return self._model.encode(text)
 
     def generate(
         self,
@@ -160,7 +183,18 @@ class LlamaCppPythonEngine:
 
     def close(self) -> None:
         """Free the model's memory; the engine cannot be used afterwards."""
-        self._llama.close()
+        self._model.free()
+
+
+def _default_context(library: Any, model_path: Path) -> int:
+    """Return the context to load with: the declared one, bounded. 0 leaves it to llama.cpp where none is declared."""
+    vocabulary = library.Llama(str(model_path), vocab_only=True, verbose=True)
+    try:
+        metadata = vocabulary.metadata
+        declared = metadata.get(f"{metadata.get('general.architecture')}.context_length", "0")
+        return min(int(declared), LARGEST_DEFAULT_CONTEXT)
+    finally:
+        vocabulary.close()
 
 
 _LOG: deque[str] = deque(maxlen=200)

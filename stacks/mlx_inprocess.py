@@ -53,17 +53,24 @@ class _MlxModel:
     def begin(self) -> None:
         from mlx_lm.models.cache import make_prompt_cache
 
+        if self._model is None:
+            raise EngineError("the engine is closed")
         self._cache = make_prompt_cache(self._model)
         self._mx.clear_cache()
         self._mx.reset_peak_memory()
 
+    def _evaluate(self, token_ids: Sequence[int]) -> Any:
+        if self._model is None:
+            raise EngineError("the engine is closed")
+        return self._model(self._mx.array(list(token_ids))[None], cache=self._cache)
+
     def feed(self, token_ids: Sequence[int]) -> None:
-        self._model(self._mx.array(list(token_ids))[None], cache=self._cache)
+        self._evaluate(token_ids)
         # Evaluating the state alone leaves the logits of the piece uncomputed.
         self._mx.eval([layer.state for layer in self._cache])
 
     def logits_after(self, token_id: int) -> Logits:
-        logits = self._model(self._mx.array([[token_id]]), cache=self._cache)[0, -1]
+        logits = self._evaluate([token_id])[0, -1]
         return np.array(logits.astype(self._mx.float32), dtype=np.float32)
 
     def piece(self, token_id: int) -> bytes:

@@ -82,6 +82,7 @@ class ServerProcess:
         self.version = recipe.version(found)
         self._pending: list[ReadinessRequest] = list(recipe.readiness)
         self._stopping = threading.Lock()
+        self._stopped = False
         self._process = self._spawn(found, scratch, options)
 
     def _spawn(self, found: FoundServer, scratch: Path, options: LaunchOptions) -> subprocess.Popen[bytes]:
@@ -159,14 +160,22 @@ class ServerProcess:
             return None
 
     def stop(self, grace: float = _TERM_GRACE_SECONDS) -> None:
-        """End the whole process group: SIGTERM, then after ``grace`` seconds SIGKILL. Returns when it is gone."""
+        """End the whole process group: SIGTERM, then after ``grace`` seconds SIGKILL. Returns when it is gone.
+
+        An interrupt meanwhile (a second Ctrl-C) kills at once.
+        """
         with self._stopping:
-            if self._process.returncode is None:
-                self._signal(signal.SIGTERM)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(grace)
-            # Children may outlive their leader; the group id stays theirs, for it is not reused while one lives.
-            self._signal(signal.SIGKILL)
+            if self._stopped:  # its process id may be somebody else's by now
+                return
+            try:
+                if self._process.returncode is None:
+                    self._signal(signal.SIGTERM)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        self._process.wait(grace)
+            finally:
+                # Children may outlive their leader; the group id stays theirs, for it is not reused while one lives.
+                self._signal(signal.SIGKILL)
+                self._stopped = True
             self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:

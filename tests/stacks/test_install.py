@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import zipfile
 from dataclasses import replace
@@ -21,6 +22,8 @@ from stacks.install_progress import CommandFailedError, Progress
 from stacks.launch import RECIPES
 from stacks.recipe import INCOMPLETE_MARK
 
+pytestmark = pytest.mark.timeout(300)
+
 PLAN = EnvironmentPlan(
     name="tiny",
     summary="a package of one file",
@@ -31,6 +34,22 @@ PLAN = EnvironmentPlan(
     check=("python", "-c", "import stacktap_tiny"),
     constraints=(),
 )
+
+
+BACKEND = """
+import os, zipfile
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    name = "stacktap_made-2.0-py3-none-any.whl"
+    info = "stacktap_made-2.0.dist-info"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
+        wheel.writestr("stacktap_made.py", "ARGS = " + repr(os.environ.get("CMAKE_ARGS")))
+        wheel.writestr(info + "/METADATA", "Metadata-Version: 2.1\\nName: stacktap-made\\nVersion: 2.0\\n")
+        tags = "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+        wheel.writestr(info + "/WHEEL", tags)
+        wheel.writestr(info + "/RECORD", "")
+    return name
+"""
 
 
 @pytest.fixture
@@ -121,6 +140,35 @@ def test_foreign_folders_are_left_alone(place):
 
 
 @pytest.mark.slow
+def test_a_wheel_is_built_from_source_once_and_kept(place, monkeypatch):
+    source = place / "source" / "stacktap_made-2.0"
+    source.mkdir(parents=True)
+    (source / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: stacktap-made\nVersion: 2.0\n")
+    (source / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "own"\nbackend-path = ["."]\n'
+    )
+    (source / "own.py").write_text(BACKEND)
+    with tarfile.open(place / "source" / "stacktap_made-2.0.tar.gz", "w:gz") as archive:
+        archive.add(source, "stacktap_made-2.0")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(place / "source"))
+    monkeypatch.setenv("CMAKE_ARGS", "-DUSER=1")
+    monkeypatch.setenv("CXX", sys.executable)
+    made = ("stacktap-made==2.0",)
+    check = ("python", "-c", "import stacktap_made; assert stacktap_made.ARGS == '-DOURS=1 -DUSER=1'")
+    plan = replace(PLAN, requirements=made, built=made, build={"CMAKE_ARGS": "-DOURS=1"}, check=check)
+    report = progress(place)
+    install(plan, place / "env", report)
+    assert "building stacktap-made==2.0 from source" in said(report)
+    wheels = place / "cache" / "stacktap" / "wheels"
+    assert (wheels / "stacktap_made-2.0-py3-none-any.whl").is_file()
+    assert not list(wheels.glob(".building-*"))
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    again = progress(place)
+    install(plan, place / "env", again, force=True)
+    assert "building" not in said(again)
+
+
+@pytest.mark.slow
 def test_missing_compiler_is_told_before_a_build(place, monkeypatch):
     monkeypatch.setenv("PATH", str(place / "nothing"))
     monkeypatch.delenv("CXX", raising=False)
@@ -160,6 +208,16 @@ def test_interrupted_installation_is_not_believed_and_starts_over(place, number)
     assert not (environment / MARKER).exists()
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(environment) not in running
+
+
+def test_python_without_ensurepip_is_told(place, monkeypatch):
+    def refuse(*args, **options):
+        raise subprocess.CalledProcessError(1, ["ensurepip"], output=b"ensurepip is not available")
+
+    monkeypatch.setattr("venv.create", refuse)
+    with pytest.raises(InstallError, match=r"ensurepip is not available[^$]*apt-get install python3-venv"):
+        install(PLAN, place / "env", progress(place))
+    assert not is_whole(place / "env", PLAN)
 
 
 def test_command_line_refuses_unknown_stacks(capsys):

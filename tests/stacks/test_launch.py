@@ -223,7 +223,25 @@ def test_children_and_the_deaf_are_killed(pretend, model):
     assert 0.4 <= time.monotonic() - started < 3
     assert gone(process.pid)
     assert gone(child)
+
+
+def test_stopping_twice_signals_once(pretend, model, monkeypatch):
+    process = start_server("pretend", model, options("plain"))
     process.stop()
+    signalled = []
+    monkeypatch.setattr(os, "killpg", lambda *arguments: signalled.append(arguments))
+    process.stop()
+    assert signalled == []
+
+
+def test_a_second_interrupt_kills_at_once(pretend, model):
+    process = start_server("pretend", model, options("stubborn"))
+    started = time.monotonic()
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        process.stop(grace=30)
+    assert time.monotonic() - started < 10
+    assert process.wait(5) == -signal.SIGKILL
 
 
 def test_children_are_killed_although_their_leader_obeys(pretend, model):

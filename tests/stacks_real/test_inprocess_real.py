@@ -188,6 +188,28 @@ def test_models_that_do_not_load_are_told(scheme: str, canary: BuiltCanary, tmp_
         assert "  | " in str(caught.value), "the library's own words are missing"
 
 
+def test_default_context_is_the_declared_one_within_bounds(canary: BuiltCanary) -> None:
+    for scheme, expected in (("mlx", SPEC.context), ("llamacpp", min(SPEC.context, 32768))):
+        require(scheme)
+        loaded = load_engine(scheme, model_for(scheme, canary))
+        assert loaded.identity.context_length == expected
+        loaded.close()
+
+
+@pytest.mark.parametrize("scheme", list(SCHEMES))
+def test_a_closed_engine_says_so(scheme: str, canary: BuiltCanary) -> None:
+    require(scheme)
+    loaded = load_engine(scheme, model_for(scheme, canary), 2048)
+    running = loaded.generate(loaded.encode("hi"), Sampling())
+    next(running)
+    loaded.close()
+    loaded.close()
+    with pytest.raises(EngineError, match="the engine is closed"):
+        list(running)
+    with pytest.raises(EngineError, match="the engine is closed"):
+        list(loaded.generate([1, 2], Sampling()))
+
+
 def test_loading_is_quiet(canary: BuiltCanary, capfd: pytest.CaptureFixture[str]) -> None:
     require("llamacpp")
     load_engine("llamacpp", canary.gguf, 2048).close()
