@@ -57,7 +57,7 @@ FORMATS = (
         tail_stands=True,
         rank=55,
         models=("Llama 3.2 1B / 3B", "Llama 4", "ToolACE"),
-        parsers={"vllm": ("pythonic", "llama4_pythonic"), "sglang": ("pythonic",), "mlx_lm": ("pythonic",)},
+        parsers={"vllm": ("pythonic", "llama4_pythonic"), "sglang": ("pythonic",), "mlx_server": ("pythonic",)},
     ),
     CallFormat(
         name="llama4_python_start",
