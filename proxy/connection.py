@@ -109,7 +109,7 @@ class UpstreamSide(asyncio.Protocol):
             connection.upstream_data(data, now)
             return
         client = connection.client
-        if client is not None:
+        if client is not None and not client.is_closing():
             client.write(data)
         connection.awaiting = False
         connection.relay.stats.bytes_down += len(data)
@@ -154,6 +154,7 @@ class Connection(asyncio.Protocol):
         "awaiting",
         "client",
         "client_ended",
+        "client_finished",
         "client_stops",
         "dialing",
         "exchange",
@@ -166,7 +167,6 @@ class Connection(asyncio.Protocol):
         "local_host",
         "method",
         "mode",
-        "moved",
         "number",
         "opaque_down",
         "outstanding",
@@ -199,6 +199,7 @@ class Connection(asyncio.Protocol):
         self.mode = HTTP
         self.client: asyncio.Transport | None = None
         self.client_ended = False
+        self.client_finished = False
         self.client_stops = 0
         self.server: asyncio.Transport | None = None
         self.server_stops = 0
@@ -224,7 +225,6 @@ class Connection(asyncio.Protocol):
         self.timer: asyncio.TimerHandle | None = None
         self.timer_read: asyncio.TimerHandle | None = None
         self.quiet_ns = 0
-        self.moved = 0
         self.answer_waits: tuple[str, str, bytes] | None = None
         self.record_drain = False
         self.reset_after_flush = False
@@ -434,6 +434,9 @@ class Connection(asyncio.Protocol):
             if upstream is not self.upstream:
                 if self.outstanding:
                     return False
+                if self.client_finished:
+                    self._close()
+                    return False
                 self._switch(upstream)
             elif self.fault is not None and batch.now - self.fault_ns > STALE_NS and not self.forwarded:
                 self._dial(upstream)
@@ -463,6 +466,8 @@ class Connection(asyncio.Protocol):
         mark = f"{self.number}/{self.exchange + 1}" if upstream.mark_exchanges else ""
         forwarded, target = rewrite_head(head, request, upstream, keep_host=config.keep_host, mark=mark)
         batch.out.append(forwarded)
+        if not self.forwarded or (self.responses is not None and not self.outstanding):
+            self.method = head.method
         if head.upgrade and self.responses is None and not self.awaiting:
             self._frame_responses()
         if self.responses is not None:
@@ -471,8 +476,6 @@ class Connection(asyncio.Protocol):
             self.outstanding += 1
             if config.read_timeout is not None:
                 self._watch_reads(batch.now)
-        if not self.forwarded:
-            self.method = head.method
         self.forwarded += 1
         self.pipelines = self.pipelines or self.awaiting
         self.awaiting = True
@@ -601,7 +604,8 @@ class Connection(asyncio.Protocol):
 
     def _send(self, data: bytes) -> None:
         if self.server is not None:
-            self.server.write(data)
+            if not self.server.is_closing():
+                self.server.write(data)
         elif not self.upstream_over and self.fault is None:
             self.unsent.append(data)
             self.unsent_bytes += len(data)
@@ -610,7 +614,7 @@ class Connection(asyncio.Protocol):
 
     def upstream_data(self, data: bytes, now: int) -> None:
         """Bytes from the upstream where more than passing them on is to be done."""
-        if self.client is not None:
+        if self.client is not None and not self.client.is_closing():
             self.client.write(data)
         self.relay.stats.bytes_down += len(data)
         self.awaiting = False
@@ -705,7 +709,7 @@ class Connection(asyncio.Protocol):
         elif self.client_ended:
             self._close()
         else:
-            self.client.write_eof()
+            self._finish_client()
             if self.mode != OPAQUE:
                 self._linger()
 
@@ -725,9 +729,14 @@ class Connection(asyncio.Protocol):
                 self._close()
         self._closed_if_over()
 
+    def _finish_client(self) -> None:
+        """Send FIN to the client once what is buffered has gone out; nothing may be written after it."""
+        self.client_finished = True
+        if self.client is not None and not self.client.is_closing():
+            self.client.write_eof()
+
     def _linger(self) -> None:
         """The upstream has ended: a client that neither sends nor leaves any more is not waited for for ever."""
-        self.moved = self.relay.stats.bytes_up
         if self.timer is not None:
             self.timer.cancel()
         self.timer = self.relay.loop.call_later(LINGER_SECONDS, self._close)
@@ -801,8 +810,9 @@ class Connection(asyncio.Protocol):
         if self.answer_waits is None or self.client is None:
             return
         (code, detail, method), self.answer_waits = self.answer_waits, None
-        data = answer(code, detail, method=method)
-        self.client.write(data)
+        data = b"" if self.client_finished else answer(code, detail, method=method)
+        if data and not self.client.is_closing():
+            self.client.write(data)
         self._count_fault(code)
         self.put(RelayFault(self.number, monotonic_ns(), code, detail, data))
         if self.side is not None:
@@ -815,10 +825,10 @@ class Connection(asyncio.Protocol):
             self.put(SideClosed(self.number, monotonic_ns(), "upstream", "closed"))
             self.server.close()
             self.server = None
-        if self.client_ended:
+        if self.client_ended or self.client_finished:
             self._close()
             return
-        self.client.write_eof()
+        self._finish_client()
         self.timer = self.relay.loop.call_later(DRAIN_SECONDS, self._close)
 
     def _count_fault(self, code: str) -> None:
