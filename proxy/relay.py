@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from proxy.connect import tls_context
-from proxy.connection import STALLED, Connection
+from proxy.connection import Connection
+from proxy.ends import STALLED
 from proxy.hosts import HostRule, host_of, token_matches
 from proxy.listen import ListenError, bind, check_bind
 from proxy.rewrite import Request
@@ -109,7 +110,7 @@ class Relay:
         self._idle: asyncio.Event | None = None
 
     async def start(self) -> None:
-        """Listen. Raises ListenError (address, port, token) and ValueError (CA file, upstream unknown or not served)."""
+        """Listen. Raises ListenError (address, port, token) and ValueError (CA file, no such upstream)."""
         config = self.config
         check_bind(config.host, allow_remote=config.allow_remote, token=config.token)
         self.loop = asyncio.get_running_loop()

@@ -321,7 +321,7 @@ async def test_an_idle_keep_alive_end_reaches_the_client() -> None:
 
 
 async def test_a_client_that_ignores_the_end_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.connection.LINGER_SECONDS", 0.1)
+    monkeypatch.setattr("proxy.ends.LINGER_SECONDS", 0.1)
 
     async def handler(peer: Peer) -> None:
         await peer.read_until(b"\r\n\r\n")
