@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from proxy.connect import tls_context
-from proxy.connection import STALLED, Connection
+from proxy.connection import Connection
+from proxy.ends import STALLED
 from proxy.hosts import HostRule, host_of, token_matches
 from proxy.listen import ListenError, bind, check_bind
 from proxy.rewrite import Request
 from proxy.tap import Tap
 from proxy.upstream import Upstream
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,16 @@ class Stats:
         return asdict(self)
 
 
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end on uvloop where that is installed, else on asyncio's own loop."""
+    try:
+        import uvloop  # noqa: PLC0415 - optional, and not on Windows
+    except ImportError:
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
 class Relay:
     """Listens, and passes every connection on to its upstream while `tap` is told what passes."""
 
@@ -97,10 +110,13 @@ class Relay:
         self._idle: asyncio.Event | None = None
 
     async def start(self) -> None:
-        """Listen. Raises ListenError (address, port, missing token) and ValueError (CA file, unknown upstream)."""
+        """Listen. Raises ListenError (address, port, token) and ValueError (CA file, no such upstream)."""
         config = self.config
         check_bind(config.host, allow_remote=config.allow_remote, token=config.token)
         self.loop = asyncio.get_running_loop()
+        for upstream in config.upstreams:
+            if not upstream.host:
+                raise ValueError(f"upstream {upstream.name!r} ({upstream.display}) is not served yet")
         if any(upstream.tls for upstream in config.upstreams):
             self.tls = tls_context(config.cacert, config.insecure)
         try:
