@@ -43,6 +43,11 @@ class Rules:
         self.plain = not self.patterns and self.field is None
         """Whether only secrets are looked for."""
 
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to look for yet."""
+        return self.plain and not self.secrets.literals
+
     def mask(self, data: bytes) -> bytes:
         """Whole bytes, masked."""
         if self.plain:
@@ -156,11 +161,19 @@ class BodyMasker:
         self._splitter = PayloadSplitter(chunked=True) if chunked else None
         self._layout: deque[bytes | int] = deque()
         self._released = b""
+        self._unframed = False
         decoder = ContentDecoder(content_encoding) if content_encoding else None
         self._coded = CodedBody(rules, decoder) if decoder is not None and decoder and decoder.supported else None
 
     def feed(self, data: bytes) -> bytes:
         """Wire bytes that may be stored now."""
+        if self._coded is None and self._splitter is not None:
+            if self._rules.idle and not self._layout and not self._text.holding:
+                self._unframed = True
+                return data
+            if self._unframed:
+                # A first secret was learned in the middle of this body, whose framing was not followed so far.
+                self._splitter = None
         spans = self._splitter.feed(data) if self._splitter is not None else [(True, 0, len(data))]
         if self._coded is None:
             return self._plain(data, spans)

@@ -223,3 +223,13 @@ def test_json_fields_at_every_depth(points: list[int], value: str, depth: int) -
     assert found["b"] == "after"
     assert set(found["pass phrase"]) <= {"*"}
     assert bool(found["pass phrase"]) == bool(value)
+
+
+def test_a_secret_learned_in_the_middle_of_a_framed_body() -> None:
+    known = Secrets()
+    masker = BodyMasker(Rules(known, (), ()), chunked=True, content_encoding="")
+    wire = chunked([b"first part", PLAIN_SECRET, b"last part"])
+    out = masker.feed(wire[:8])
+    known.learn(PLAIN_SECRET)
+    out += masker.feed(wire[8:]) + masker.finish()
+    assert out == wire.replace(PLAIN_SECRET, b"*" * len(PLAIN_SECRET))
