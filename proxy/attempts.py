@@ -98,7 +98,10 @@ class Connection:
 
     def answering(self) -> Attempt | None:
         """The attempt that the next bytes from the upstream belong to."""
-        return next((attempt for attempt in self.waiting if not attempt.response_complete), None)
+        for attempt in self.waiting:
+            if not attempt.response_complete:
+                return attempt
+        return None
 
     def note_closed(self, side: str, how: str) -> None:
         """Remember which side ended first."""
