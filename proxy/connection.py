@@ -268,7 +268,11 @@ class Connection(asyncio.Protocol):
                 self._close()
             return True
         if self.mode == HTTP and self.requests.pending():
-            self._turn_opaque(self.requests.become_opaque(), monotonic_ns())
+            rest = self.requests.become_opaque()
+            if rest.strip(b"\r\n"):
+                self._turn_opaque(rest, monotonic_ns())
+            else:
+                self._send(rest)
         nowhere = self.fixed is None and self.upstream is None
         if nowhere or (self.fault is not None and self.mode != DRAIN and not self.forwarded):
             self._close()
@@ -482,7 +486,8 @@ class Connection(asyncio.Protocol):
     def _head_overdue(self) -> None:
         self.timer = None
         pending = self.requests.pending()
-        if pending and b"\n" not in pending.lstrip(b"\r\n"):
+        line = pending.lstrip(b"\r\n")
+        if line and b"\n" not in line:
             self._turn_opaque(self.requests.become_opaque(), monotonic_ns())
 
     def _record_drained(self, data: bytes, now: int) -> None:

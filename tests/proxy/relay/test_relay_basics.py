@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proxy.tap import ConnectionOpened, RequestStarted, UpstreamConnected
-from tests.proxy.relay_support import Peer, closed, host_of, relayed
+from tests.proxy.relay.support import Peer, closed, host_of, relayed
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
@@ -34,7 +34,8 @@ async def test_keep_alive_requests_pass_and_are_told_in_order() -> None:
         kinds = [type(event).__name__ for event in bench.tap.events]
         assert sorted(kinds[:3]) == ["ConnectionOpened", "RequestStarted", "UpstreamConnected"]
         assert " ".join(kinds[3:]) == (
-            "ResponseData RequestStarted ResponseData RequestStarted ResponseData SideClosed SideClosed ConnectionClosed"
+            "ResponseData RequestStarted ResponseData RequestStarted ResponseData"
+            " SideClosed SideClosed ConnectionClosed"
         )
         assert bench.tap.closes() == [("client", "fin"), ("upstream", "fin")]
         assert closed(bench.tap) == [1]
