@@ -29,6 +29,7 @@ OTHER = [
     b"GET /v1/models HTTP/1.1\r\nHost : a\r\n\r\n",
     b"GET /v1/models HTTP/1.1\r\nHost:a\r\n\r\n",
     b"GET /v1/models HTTP/1.1\r\nHost: a \r\n\r\n",
+    b"GET /v1/models HTTP/1.1\r\nHost: localhost\rb\r\n\r\n",
     b"GET /v1/models HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
     b"GET /v1/models HTTP/1.1\r\nA: b\n\r\nHost: a\r\n\r\n",
     b"GET /v1/models HTTP/1.1\r\nHost: a\r\nA: b\nC: d\r\n\r\n",
