@@ -1,0 +1,125 @@
+"""What the recorder remembers of attempts and connections that are not over, and how an attempt's end is named."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from proxy.outgoing import Outgoing
+from proxy.redact import RequestHead
+from results.http1 import Framer
+from results.window import RequestReferences
+
+REFUSALS = frozenset({"no_route", "host_not_allowed", "token_required", "journal_failed"})
+"""Fault codes by which the relay itself turned a request down."""
+
+
+class Attempt:
+    """One attempt that has not ended."""
+
+    __slots__ = (
+        "broken",
+        "detail",
+        "generation",
+        "head",
+        "id",
+        "kept",
+        "masked_upgrade",
+        "number",
+        "opaque",
+        "references",
+        "request",
+        "request_complete",
+        "responded",
+        "response",
+        "response_complete",
+        "started_ns",
+        "until_close",
+        "upgraded",
+        "wants_upgrade",
+    )
+
+    def __init__(self, attempt: int, number: int, started_ns: int, generation: int) -> None:
+        self.id = attempt
+        self.number = number
+        self.started_ns = started_ns
+        self.generation = generation
+        """Which stretch of the journal it began in; references reach no further back."""
+        self.request = Outgoing(attempt, "request")
+        self.response = Outgoing(attempt, "response")
+        self.head: RequestHead | None = None
+        self.kept: list[bytes] | None = None
+        self.references: RequestReferences | None = None
+        self.detail = ""
+        self.request_complete = False
+        self.response_complete = False
+        self.responded = False
+        """Whether the final response's head is whole."""
+        self.until_close = False
+        self.broken = False
+        """Whether the upstream sent something that cannot be framed as HTTP."""
+        self.opaque = False
+        self.upgraded = False
+        self.wants_upgrade = False
+        self.masked_upgrade = False
+
+
+class Connection:
+    """One client connection: its attempts, the framing of its response direction, who closed first."""
+
+    __slots__ = (
+        "attempts",
+        "client",
+        "connected",
+        "count",
+        "first_closed",
+        "framer",
+        "number",
+        "unsolicited",
+        "waiting",
+    )
+
+    def __init__(self, number: int, client: str) -> None:
+        self.number = number
+        self.client = client
+        self.count = 0
+        self.framer = Framer(response=True)
+        self.waiting: deque[Attempt] = deque()
+        """Attempts that have not ended, in order; the first is the one being answered."""
+        self.attempts: dict[int, int] = {}
+        """Exchange number -> attempt number, of the latest ones."""
+        self.first_closed: tuple[str, str] | None = None
+        """(side, how) of whoever ended first; the relay's own closing does not count."""
+        self.connected: list[dict[str, Any]] = []
+        self.unsolicited: list[tuple[int, bytes]] = []
+
+    def answering(self) -> Attempt | None:
+        """The attempt that the next bytes from the upstream belong to."""
+        return next((attempt for attempt in self.waiting if not attempt.response_complete), None)
+
+    def note_closed(self, side: str, how: str) -> None:
+        """Remember which side ended first."""
+        if how != "closed" and self.first_closed is None:
+            self.first_closed = (side, how)
+
+
+def ending(attempt: Attempt, first_closed: tuple[str, str] | None) -> tuple[str, str]:
+    """(end, detail) of an attempt whose connection is over, without a fault of the relay's own."""
+    if attempt.opaque or attempt.upgraded:
+        return "opaque", attempt.detail or ("after an upgrade" if attempt.upgraded else "")
+    if attempt.response_complete:
+        return "complete", "" if attempt.request_complete else "the request was not sent whole"
+    if attempt.broken and not attempt.responded:
+        return "not_http", "the upstream answered something that is not HTTP/1"
+    if attempt.responded or attempt.response.read:
+        moment = "during the answer" if attempt.responded else "in the head of the answer"
+    else:
+        moment = "before the answer" if attempt.request_complete else "before the request was whole"
+    if attempt.broken:
+        moment = "after its framing broke"
+    if first_closed is None:
+        return "relay_stopped", f"closed by stacktap {moment}"
+    side, how = first_closed
+    if side == "client":
+        return "client_gone", f"{how} {moment}"
+    return ("upstream_reset" if how == "rst" else "upstream_closed"), moment

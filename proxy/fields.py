@@ -1,0 +1,74 @@
+"""Finding the values of named JSON string fields in a stream, also in JSON inside a JSON string (tool arguments)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_MAX_SPACE = 64
+
+
+def field_pattern(names: Sequence[str]) -> re.Pattern[bytes]:
+    """Matches from a field's name to the quote that opens its value, at any depth of JSON-in-JSON escaping."""
+    alternatives = b"|".join(re.escape(name.encode()) for name in names)
+    space = rb"(?:\s|\\+[nrt]){0,%d}" % _MAX_SPACE
+    return re.compile(
+        rb'(?<!\\)(\\{0,15})"(?:' + alternatives + rb')(?:\1)"' + space + rb":" + space + rb'(\1)"',
+    )
+
+
+class FieldScanner:
+    """Reads a stream; says which of its bytes are inside the value of a wanted field."""
+
+    __slots__ = ("_carry", "_depth", "_inside", "_pattern", "_run", "_window")
+
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
+        self._pattern = pattern
+        self._window = len(pattern.pattern) + 4 * _MAX_SPACE
+        self._carry = b""
+        self._inside = False
+        self._depth = 0
+        self._run = 0
+
+    def feed(self, data: bytes) -> list[tuple[int, int]]:
+        """(start, end) ranges of `data` that belong to values."""
+        spans: list[tuple[int, int]] = []
+        position = 0
+        while position < len(data):
+            if self._inside:
+                end = self._value_end(data, position)
+                if end > position:
+                    spans.append((position, end))
+                position = end
+            else:
+                position = self._search(data, position)
+        return spans
+
+    def _search(self, data: bytes, position: int) -> int:
+        joined = self._carry + data[position:]
+        match = self._pattern.search(joined)
+        if match is None:
+            self._carry = joined[-self._window :]
+            return len(data)
+        position += match.end() - len(self._carry)
+        self._carry = b""
+        self._inside, self._depth, self._run = True, len(match[1]), 0
+        return position
+
+    def _value_end(self, data: bytes, position: int) -> int:
+        """Where the value ends, before its closing quote; the end of `data` where it goes on.
+
+        The quote of a string at escaping depth n has n backslashes before it, an escaped quote inside has more: each
+        backslash of the string's own level is written as n + 1 of them.
+        """
+        unit = 2 * (self._depth + 1)
+        for at in range(position, len(data)):
+            byte = data[at]
+            if byte == 0x5C:
+                self._run += 1
+                continue
+            if byte == 0x22 and self._run >= self._depth and (self._run - self._depth) % unit == 0:
+                self._inside = False
+                return max(position, at - self._depth)
+            self._run = 0
+        return len(data)

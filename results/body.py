@@ -1,0 +1,346 @@
+"""Bodies as they were meant: transfer framing removed, content coding undone, every byte traceable to the wire.
+
+Chunked framing: RFC 9112 section 7.1. Content codings: RFC 9110 section 8.4 (`deflate` is zlib, but raw deflate is
+met in practice and read too). Everything is incremental and bounded: a decoder gives out at most the bytes asked for.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+import brotli  # type: ignore[import-untyped]
+import zstandard
+
+MAX_BODY_BYTES = 1 << 30
+"""Decoded bodies are cut at this size (1 GiB), against decompression bombs."""
+
+_STEP = 1 << 20
+_ZSTD_INPUT = 512
+_ZSTD_WINDOW = 1 << 27
+
+
+class CodingError(Exception):
+    """The bytes are not what the content coding says."""
+
+
+class _Decoder(Protocol):
+    def feed(self, data: bytes) -> Iterator[bytes]: ...
+    @property
+    def finished(self) -> bool: ...
+
+
+class _Zlib:
+    """gzip (several members too) and deflate (zlib or raw)."""
+
+    def __init__(self, coding: str) -> None:
+        self._coding = coding
+        self._inner = zlib.decompressobj(31 if coding == "gzip" else 15)
+        self._first = True
+        self.finished = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        try:
+            yield from self._feed(data)
+        except zlib.error as error:
+            raise CodingError(f"not {self._coding}: {error}") from error
+
+    def _feed(self, data: bytes) -> Iterator[bytes]:
+        if self._first and data and self._coding == "deflate":
+            if data[0] & 0x0F != 8:
+                self._inner = zlib.decompressobj(-15)
+            self._first = False
+        more = bool(data)
+        while more:
+            if self.finished:
+                if self._coding != "gzip" or data[:1] != b"\x1f":
+                    if data.strip(b"\0"):
+                        raise CodingError(f"bytes after the end of the {self._coding} data")
+                    return
+                self._inner, self.finished = zlib.decompressobj(31), False
+            out = self._inner.decompress(data, _STEP)
+            if out:
+                yield out
+            data = self._inner.unconsumed_tail
+            if self._inner.eof:
+                self.finished, data = True, self._inner.unused_data
+            more = bool(data) or (len(out) == _STEP and not self.finished)
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._inner = brotli.Decompressor()
+
+    @property
+    def finished(self) -> bool:
+        return bool(self._inner.is_finished())
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        try:
+            if self.finished and data:
+                raise CodingError("bytes after the end of the br data")
+            out = self._inner.process(data, output_buffer_limit=_STEP)
+            while True:
+                if out:
+                    yield out
+                if self._inner.can_accept_more_data():
+                    return
+                out = self._inner.process(b"", output_buffer_limit=_STEP)
+        except brotli.error as error:
+            raise CodingError(f"not br: {error}") from error
+
+
+class _Zstd:
+    """zstd frames, one after another (RFC 8878); fed in small pieces, which bounds what one call can give out."""
+
+    def __init__(self) -> None:
+        self._factory = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        self._inner = self._factory.decompressobj()
+        self._fed = False
+
+    @property
+    def finished(self) -> bool:
+        return self._fed and bool(self._inner.eof)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        view = data
+        while view:
+            piece, view = view[:_ZSTD_INPUT], view[_ZSTD_INPUT:]
+            if self._inner.eof:
+                self._inner = self._factory.decompressobj()
+            try:
+                out = self._inner.decompress(piece)
+            except zstandard.ZstdError as error:
+                raise CodingError(f"not zstd: {error}") from error
+            self._fed = True
+            if self._inner.eof:
+                view = self._inner.unused_data + view
+            if out:
+                yield out
+
+
+CODINGS = ("gzip", "x-gzip", "deflate", "br", "zstd")
+"""Content codings that can be undone."""
+
+
+class ContentDecoder:
+    """Undoes a `Content-Encoding` value (several codings in a list too), incrementally.
+
+    `supported` is False where a coding is not known; then nothing can be fed.
+    """
+
+    def __init__(self, content_encoding: str) -> None:
+        names = [name.strip().lower() for name in content_encoding.split(",")]
+        names = [name for name in names if name and name != "identity"]
+        self.names = tuple(names)
+        self.supported = all(name in CODINGS for name in names) and len(names) <= 4
+        self._stages = [_decoder(name) for name in reversed(names)] if self.supported else []
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the coded data came to its proper end."""
+        return all(stage.finished for stage in self._stages)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Decoded pieces (at most a few MiB each) of the next bytes. Raises CodingError where they lie."""
+        return self._run(data, 0)
+
+    def _run(self, data: bytes, stage: int) -> Iterator[bytes]:
+        if stage == len(self._stages):
+            yield data
+            return
+        for piece in self._stages[stage].feed(data):
+            yield from self._run(piece, stage + 1)
+
+
+def _decoder(name: str) -> _Decoder:
+    if name == "br":
+        return _Brotli()
+    if name == "zstd":
+        return _Zstd()
+    return _Zlib("deflate" if name == "deflate" else "gzip")
+
+
+class PayloadSplitter:
+    """Tells payload from framing in the wire bytes of a body. Framing: chunk-size lines, line ends, trailers."""
+
+    __slots__ = ("_left", "_line", "_state", "broken", "chunked", "done")
+
+    def __init__(self, *, chunked: bool) -> None:
+        self.chunked = chunked
+        self.done = False
+        """Whether the last chunk and the trailers have been read."""
+        self.broken = False
+        """Whether the framing could not be followed; the rest counts as payload."""
+        self._state = "size"
+        self._left = 0
+        self._line = b""
+
+    def feed(self, data: bytes) -> list[tuple[bool, int, int]]:
+        """(is payload, start, end) ranges of `data`, in order and without gaps."""
+        if not self.chunked or self.broken:
+            return [(True, 0, len(data))] if data else []
+        spans: list[tuple[bool, int, int]] = []
+        position, total = 0, len(data)
+        while position < total:
+            if self._state == "data":
+                stop = min(position + self._left, total)
+                self._left -= stop - position
+                spans.append((True, position, stop))
+                position = stop
+                if not self._left:
+                    self._state = "data_end"
+                continue
+            newline = data.find(b"\n", position)
+            stop = total if newline < 0 else newline + 1
+            self._line += data[position:stop]
+            spans.append((False, position, stop))
+            position = stop
+            ended = newline >= 0 or len(self._line) > 1 << 16
+            if ended and not self._on_line():
+                self.broken = True
+                if position < total:
+                    spans.append((True, position, total))
+                break
+        return spans
+
+    def _on_line(self) -> bool:
+        """Take in a framing line; False where it is none."""
+        line, self._line = self._line.strip(b" \t\r\n"), b""
+        if self._state == "size":
+            try:
+                self._left = int(line.split(b";", 1)[0], 16)
+            except ValueError:
+                self._left = -1
+            self._state = "data" if self._left > 0 else "trailer"
+            return self._left >= 0
+        if self._state == "data_end":
+            self._state = "size"
+            return not line
+        self.done = self.done or not line
+        return True
+
+
+class BodySegment(NamedTuple):
+    """Body bytes `start` to `end` came from wire bytes `wire_start` to `wire_end` of the message.
+
+    Equal lengths: byte for byte. Different lengths (content coding): the one range as a whole came from the other.
+    """
+
+    start: int
+    end: int
+    wire_start: int
+    wire_end: int
+
+
+class Body:
+    """A decoded body: `data`, where it came from on the wire, and what was wrong with it."""
+
+    __slots__ = ("data", "problems", "segments")
+
+    def __init__(self, data: bytes, segments: list[BodySegment], problems: list[str]) -> None:
+        self.data = data
+        self.segments = segments
+        self.problems = problems
+
+    def wire_range(self, start: int, end: int) -> tuple[int, int]:
+        """The smallest wire range of the message that covers body bytes `start` to `end` (exact if not encoded)."""
+        low: int | None = None
+        high = 0
+        for segment in self.segments:
+            if segment.end <= start or segment.start >= max(end, start + 1):
+                continue
+            exact = segment.end - segment.start == segment.wire_end - segment.wire_start
+            first = segment.wire_start + max(0, start - segment.start) if exact else segment.wire_start
+            last = segment.wire_end - max(0, segment.end - end) if exact else segment.wire_end
+            low = first if low is None else min(low, first)
+            high = max(high, last)
+        return (low, max(low, high)) if low is not None else (0, 0)
+
+
+def decode_body(
+    wire: bytes,
+    start: int,
+    *,
+    chunked: bool,
+    content_encoding: str = "",
+    pieces: Iterable[tuple[int, int]] = (),
+    limit: int = MAX_BODY_BYTES,
+) -> Body:
+    """Decode the body that begins at offset `start` of the message `wire`.
+
+    `pieces` are the (start, end) wire ranges of single reads, which make the mapping of an encoded body finer. A body
+    that lies about its coding is given undecoded, with a problem. At most `limit` bytes come out.
+    """
+    ranges, problems = _payload(wire, start, chunked, pieces)
+    decoder = ContentDecoder(content_encoding)
+    if decoder and not decoder.supported:
+        problems.append(f"content coding {content_encoding!r} is not known; the body is as on the wire")
+    elif decoder:
+        try:
+            return _decode(wire, ranges, decoder, problems, limit)
+        except CodingError as error:
+            problems.append(f"content-encoding says {content_encoding}, but: {error}")
+    return _joined(wire, ranges, problems, limit)
+
+
+def _payload(
+    wire: bytes, start: int, chunked: bool, pieces: Iterable[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], list[str]]:
+    splitter = PayloadSplitter(chunked=chunked)
+    cuts = [start, *sorted({end for _, end in pieces if start < end < len(wire)}), len(wire)]
+    ranges: list[tuple[int, int]] = []
+    problems: list[str] = []
+    for first, last in pairwise(cuts):
+        spans = splitter.feed(wire[first:last])
+        ranges.extend((first + low, first + high) for is_payload, low, high in spans if is_payload)
+        if splitter.broken and not problems:
+            problems.append(f"chunk framing cannot be followed from byte {first} on")
+    if chunked and not splitter.done and not splitter.broken:
+        problems.append("the last chunk is missing")
+    return ranges, problems
+
+
+def _joined(wire: bytes, ranges: list[tuple[int, int]], problems: list[str], limit: int) -> Body:
+    segments: list[BodySegment] = []
+    total = 0
+    for first, last in ranges:
+        end = total + last - first
+        if segments and segments[-1].wire_end == first:
+            segments[-1] = segments[-1]._replace(end=end, wire_end=last)
+        else:
+            segments.append(BodySegment(total, end, first, last))
+        total = end
+    data = b"".join([wire[segment.wire_start : segment.wire_end] for segment in segments])
+    if len(data) > limit:
+        problems.append(f"the body was cut at {limit} bytes")
+        data = data[:limit]
+    return Body(data, segments, problems)
+
+
+def _decode(
+    wire: bytes, ranges: list[tuple[int, int]], decoder: ContentDecoder, problems: list[str], limit: int
+) -> Body:
+    out: list[bytes] = []
+    segments: list[BodySegment] = []
+    total, pending = 0, ranges[0][0] if ranges else 0
+    for first, last in ranges:
+        before = total
+        for piece in decoder.feed(wire[first:last]):
+            out.append(piece[: limit - total])
+            total += len(out[-1])
+            if len(out[-1]) < len(piece):
+                problems.append(f"the decoded body was cut at {limit} bytes")
+                segments.append(BodySegment(before, total, pending, last))
+                return Body(b"".join(out), segments, problems)
+        if total > before:
+            segments.append(BodySegment(before, total, pending, last))
+            pending = last
+    if ranges and not decoder.finished:
+        problems.append(f"the {', '.join(decoder.names)} data is cut short")
+    return Body(b"".join(out), segments, problems)

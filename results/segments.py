@@ -1,0 +1,137 @@
+"""The files of a journal: `wire.000001.jsonl.zst`, `wire.000002.jsonl.zst`, ..., and `wire.jsonl`, being written.
+
+Rotation goes by small steps, each of which may be the last one that happens: the next file is made (`wire.next.jsonl`),
+the current one gets its number, the next one becomes current; then, aside, the numbered file is compressed into a
+temporary file, synced, renamed, and only then is the original removed. A reader that meets any state in between finds
+every line exactly once: a numbered `.zst` counts before a numbered `.jsonl`, temporary files do not count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+
+import zstandard
+
+LIVE = "wire.jsonl"
+NEXT = "wire.next.jsonl"
+_NUMBERED = re.compile(r"wire\.([0-9]{6,})\.jsonl(\.zst)?\Z")
+_READ_BYTES = 1 << 20
+MAX_LINE_BYTES = 1 << 28
+"""A line longer than this is corrupt (256 MiB; the recorder writes far shorter ones)."""
+
+
+def numbered(folder: Path, number: int, *, compressed: bool) -> Path:
+    """Path of a finished segment."""
+    return folder / f"wire.{number:06d}.jsonl{'.zst' if compressed else ''}"
+
+
+def finished(folder: Path) -> list[int]:
+    """Numbers of the finished segments present, in order."""
+    found = (_NUMBERED.match(name) for name in os.listdir(folder))
+    return sorted({int(match[1]) for match in found if match})
+
+
+def has_journal(folder: Path) -> bool:
+    """Whether the folder holds any file of a journal."""
+    return folder.is_dir() and ((folder / LIVE).exists() or (folder / NEXT).exists() or bool(finished(folder)))
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable, where the system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def compress(folder: Path, number: int, level: int = 3) -> None:
+    """Replace a finished raw segment by its compressed form; a kill at any step loses nothing. Raises OSError."""
+    raw = numbered(folder, number, compressed=False)
+    final = numbered(folder, number, compressed=True)
+    temporary = folder / (final.name + ".tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as target, open(raw, "rb") as source:
+            zstandard.ZstdCompressor(level=level, write_checksum=True).copy_stream(source, target)
+            target.flush()
+            os.fsync(target.fileno())
+        temporary.rename(final)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(folder)
+    raw.unlink()
+
+
+class LineSource:
+    """The lines of one segment file, streamed.
+
+    The file is opened at once, so that a rotation meanwhile does not matter. `rotated` says, for the file being
+    written, whether it has got its number by now: what was appended up to then is read too. After iteration `torn`
+    says whether the last line had no end. Raises OSError where the file cannot be opened.
+    """
+
+    def __init__(self, path: Path, rotated: Callable[[], bool] | None = None) -> None:
+        self.path = path
+        self.torn = False
+        self.problem = ""
+        """Why reading stopped early (a damaged compressed file), or empty."""
+        self._rotated = rotated
+        self._file = open(path, "rb")  # noqa: SIM115
+        self._first: bytes | None = None
+        self._lines = self._read()
+
+    def first(self) -> bytes:
+        """The first line, without consuming it."""
+        if self._first is None:
+            self._first = next(self._lines, b"")
+            self._lines = chain([self._first] if self._first else [], self._lines)
+        return self._first
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._lines
+
+    def _read(self) -> Iterator[bytes]:
+        rest = b""
+        with self._file:
+            for block in self._blocks():
+                lines = (rest + block if rest else block).split(b"\n")
+                rest = lines.pop()
+                yield from lines
+                if len(rest) > MAX_LINE_BYTES:
+                    self.problem = f"a line of more than {MAX_LINE_BYTES} bytes"
+                    return
+        if rest:
+            self.torn = True
+            yield rest
+
+    def _blocks(self) -> Iterator[bytes]:
+        if self.path.suffix == ".zst":
+            yield from self._decompressed()
+            return
+        last = False
+        while True:
+            while block := self._file.read(_READ_BYTES):
+                yield block
+            if last or self._rotated is None or not self._rotated():
+                return
+            last = True
+
+    def _decompressed(self) -> Iterator[bytes]:
+        reader = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True)
+        try:
+            while block := reader.read(_READ_BYTES):
+                yield block
+        except zstandard.ZstdError as error:
+            self.problem = f"damaged compression: {error}"
