@@ -173,6 +173,7 @@ class Connection(asyncio.Protocol):
         "number",
         "opaque_down",
         "outstanding",
+        "pipelines",
         "quiet_ns",
         "record_drain",
         "relay",
@@ -217,6 +218,7 @@ class Connection(asyncio.Protocol):
         self.opaque_down = False
         self.upgrading = False
         self.awaiting = False
+        self.pipelines = False
         self.forwarded = 0
         self.outstanding = 0
         self.method = b""
@@ -244,6 +246,7 @@ class Connection(asyncio.Protocol):
         self.put(ConnectionOpened(self.number, monotonic_ns(), address_text(transport.get_extra_info("peername"))))
         if relay.stalled:
             self.stop_client(STALLED)
+            relay.loop.call_soon(self._stay_stopped)
         if self.fixed is None or relay.config.read_timeout is not None:
             self._frame_responses()
         if self.fixed is not None:
@@ -314,6 +317,13 @@ class Connection(asyncio.Protocol):
         self.go_server(PEER_FULL)
 
     # Reading stops and goes on.
+
+    def _stay_stopped(self) -> None:
+        """Pause once more: uvloop starts to read after `connection_made`, whatever was said in it."""
+        if self.client_stops and self.client is not None:
+            self.client.pause_reading()
+        if self.server_stops and self.server is not None:
+            self.server.pause_reading()
 
     def stop_client(self, why: int) -> None:
         """Do not read from the client for one more reason."""
@@ -487,6 +497,7 @@ class Connection(asyncio.Protocol):
         if not self.forwarded:
             self.method = head.method
         self.forwarded += 1
+        self.pipelines = self.pipelines or self.awaiting
         self.awaiting = True
         return target
 
@@ -555,7 +566,7 @@ class Connection(asyncio.Protocol):
         if self.mode == OPAQUE:
             self._fail_opaque(fault)
         elif self.forwarded:
-            self.record_drain = self.requests.in_message
+            self.record_drain = self.requests.in_message and self.mode != DRAIN
             self._answer_fault(fault.code, fault.detail, self.method)
         elif self.client_ended:
             self._close()
@@ -597,6 +608,7 @@ class Connection(asyncio.Protocol):
         now = monotonic_ns()
         if self.server_stops:
             transport.pause_reading()
+            self.relay.loop.call_soon(self._stay_stopped)
         if self.unsent:
             transport.write(b"".join(self.unsent))
             self.unsent.clear()
@@ -604,7 +616,10 @@ class Connection(asyncio.Protocol):
             self.go_client(WAITING)
         peer = address_text(transport.get_extra_info("peername"))
         self.put(UpstreamConnected(self.number, now, side.upstream.name, peer, now - side.began_ns))
-        if self.client_ended and not self.held:
+        if self.answer_waits is not None:
+            self._end_upstream()
+            self._answer_later()
+        elif self.client_ended and not self.held:
             self._end_upstream()
 
     def _send(self, data: bytes) -> None:
@@ -780,12 +795,25 @@ class Connection(asyncio.Protocol):
         self._cancel_timers()
         self.mode = DRAIN
         self.held.clear()
-        self.unsent.clear()
         self.go_client(WAITING | PEER_FULL)
         self.answer_waits = (code, detail, method)
-        if self.server is not None and self.forwarded and not self.upstream_over:
-            self.timer = self.relay.loop.call_later(PENDING_SECONDS, self._answer_now)
-            self._end_upstream()
+        under_way = self.server is not None or self.dialing is not None
+        if under_way and self.forwarded and not self.upstream_over:
+            self.framed_down = True
+            if self.server is not None:
+                self._end_upstream()
+                self._answer_later()
+        else:
+            self._answer_now()
+
+    def _answer_later(self) -> None:
+        self.quiet_ns = monotonic_ns()
+        self.timer = self.relay.loop.call_later(PENDING_SECONDS, self._pending_over)
+
+    def _pending_over(self) -> None:
+        """The upstream did not end. Answer if it has been silent, and owes no response as far as is known."""
+        if self.awaiting or self.pipelines or monotonic_ns() - self.quiet_ns < PENDING_SECONDS * 0.9e9:
+            self.timer = self.relay.loop.call_later(PENDING_SECONDS, self._pending_over)
         else:
             self._answer_now()
 

@@ -80,7 +80,7 @@ async def test_compressed_bodies(coding: str) -> None:
 RESPONSES = {
     "chunk_extensions": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b;c\r\nabc\r\n0;last\r\n\r\n",
     "trailers": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: 1\r\nx: 2\r\n\r\n",
-    "case_and_duplicates": b"HTTP/1.1 200 \r\nset-cookie: a\r\nSET-cookie: b\r\nset-cookie: a\r\ncontent-length:0\r\n\r\n",
+    "case_and_duplicates": b"HTTP/1.1 200 \r\nA: a\r\na: b\r\nA: a\r\ncontent-length:0\r\n\r\n",
     "interim": b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     "no_content": b"HTTP/1.1 204 No Content\r\nContent-Length: 7\r\n\r\n",
     "not_modified": b"HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\nETag: x\r\n\r\n",
