@@ -98,7 +98,7 @@ class Load:
     def __init__(self, order: Order) -> None:
         self.order = order
         self.loop = asyncio.get_running_loop()
-        self.request = wire.request(order.port, stream=order.stream)
+        self.requests = wire.requests(order.port, stream=False)
         self.connections: set[Connection] = set()
         self.answers: list[Reads] = []
         self.failed = 0
@@ -121,11 +121,11 @@ class Load:
         """Open the connections and run a few plain requests over each, so that pools and caches are filled."""
         for _ in range(self.order.connections):
             await self.open()
-        request, self.request = self.request, wire.request(self.order.port, stream=False)
         await self._run(self.order.warm * len(self.connections), 60.0)
         if self.failed or any(not _is_ok(answer) for answer in self.answers):
             raise RuntimeError(f"warming up: {self.failed} lost, first answer {self.answers[:1]!r:.400}")
-        self.request = request
+        if self.order.stream:
+            self.requests = wire.requests(self.order.port, stream=True)
         self.answers = []
 
     async def run(self) -> None:
@@ -144,7 +144,7 @@ class Load:
         if self.begun < self.count and self.loop.time() < self.deadline:
             self.begun += 1
             self.running += 1
-            connection.ask(self.request)
+            connection.ask(self.requests[self.begun % len(self.requests)])
         elif not self.running and not self.finished.done():
             self.finished.set_result(None)
 

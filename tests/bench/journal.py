@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from results.reader import JournalMissingError, RunReader
 from tests.bench import wire
 
 
@@ -17,8 +18,6 @@ def journal_holds(folder: Path, sent: Sequence[tuple[int, int, str]]) -> dict[st
     Returns how many streams it holds whole, how many of `sent` it lacks, the chunks in it, the reads it kept, its size
     and what the reader complains about; None where there is no journal.
     """
-    from results.reader import JournalMissingError, RunReader
-
     left = Counter(digest for _, _, digest in sent)
     chunks = reads = streams = 0
     try:

@@ -7,6 +7,7 @@ command line.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 import uvloop
 
 from proxy.listen import raise_file_limit
+from proxy.recorder import Recorder
+from proxy.redact import Redactor
 from proxy.relay import Relay, RelayConfig, listeners_for
 from proxy.tap import Event, Tap
 from proxy.upstream import parse_upstreams
@@ -68,7 +71,14 @@ def main(upstream: str, port: str, folder: str = "") -> None:
     if not folder:
         uvloop.run(serve(upstream, int(port), NoRecord()))
         return
-    raise SystemExit("no recorder yet")
+    redactor = Redactor()
+    redactor.learn_environment(os.environ)
+    recorder = Recorder(Path(folder), "bench", redactor)
+    recorder.start()
+    try:
+        uvloop.run(serve(upstream, int(port), recorder))
+    finally:
+        recorder.close()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from typing import NamedTuple
 KEY = "sk-bench-9f3c1a7e5d2b48609a1f"
 """The bearer token of every request (LiteLLM refuses to start with a weak master key)."""
 
+LENGTHS = 1009
+
 _STAMP = re.compile(rb'"content":\s?"(\d+)\.(\d+)\.(\d+)"')
 _DONE = b"data: [DONE]\n\n"
 
@@ -30,20 +32,25 @@ class Stamp(NamedTuple):
 
 def _tool(number: int) -> dict[str, object]:
     properties = {
-        "path": {"type": "string", "description": "Where to look, absolute or relative to the working directory."},
-        "pattern": {"type": "string", "description": "What to look for; a regular expression."},
-        "limit": {"type": "integer", "description": "How many results to return at most.", "default": 50},
+        "path": {"type": "string", "description": "Where to look."},
+        "pattern": {"type": "string", "description": "A regular expression."},
+        "limit": {"type": "integer", "description": "How many at most.", "default": 50},
     }
     schema = {"type": "object", "properties": properties, "required": ["path"], "additionalProperties": False}
     function = {"name": f"tool_{number}", "description": "Look for something somewhere.", "parameters": schema}
     return {"type": "function", "function": function}
 
 
-def request(port: int, *, stream: bool) -> bytes:
-    """A chat request of about 4 kB with 8 tools, as an OpenAI client would send it to `port`."""
+def request(port: int, *, stream: bool, number: int = 0) -> bytes:
+    """A chat request of about 4 kB with 8 tools, as an OpenAI client would send it to `port`.
+
+    `number` makes its text and its length differ, as an agent's do from turn to turn: nothing in between may profit
+    from requests being the same.
+    """
+    task = f"Find every file that mentions relay {number:04}. ".ljust(60 + number * 389 % LENGTHS, "+")
     messages = [
-        {"role": "system", "content": "You are a careful assistant. " * 12},
-        {"role": "user", "content": "Find every file that mentions the relay. " * 4},
+        {"role": "system", "content": "You are a careful assistant. " * 10},
+        {"role": "user", "content": task},
     ]
     tools = [_tool(number) for number in range(8)]
     body = json.dumps({"model": "bench", "messages": messages, "tools": tools, "stream": stream}).encode()
@@ -66,6 +73,11 @@ def _answer_body() -> bytes:
     usage = {"prompt_tokens": 1011, "completion_tokens": 42, "total_tokens": 1053}
     answer = {"id": "chatcmpl-bench", "object": "chat.completion", "created": 1764000000, "model": "bench"}
     return json.dumps(answer | {"choices": [choice], "usage": usage}).encode()
+
+
+def requests(port: int, *, stream: bool) -> list[bytes]:
+    """Requests to be sent in turn; no two heads are the same, since every Content-Length differs."""
+    return [request(port, stream=stream, number=number) for number in range(LENGTHS)]
 
 
 ANSWER_BODY = _answer_body()
