@@ -246,6 +246,7 @@ class Connection(asyncio.Protocol):
         self.put(ConnectionOpened(self.number, monotonic_ns(), address_text(transport.get_extra_info("peername"))))
         if relay.stalled:
             self.stop_client(STALLED)
+            self.stop_server(STALLED)
             relay.loop.call_soon(self._stay_stopped)
         if self.fixed is None or relay.config.read_timeout is not None:
             self._frame_responses()
@@ -319,7 +320,7 @@ class Connection(asyncio.Protocol):
     # Reading stops and goes on.
 
     def _stay_stopped(self) -> None:
-        """Pause once more: uvloop starts to read after `connection_made`, whatever was said in it."""
+        """Pause once more: uvloop starts to read after `connection_made`, so one read may have slipped through."""
         if self.client_stops and self.client is not None:
             self.client.pause_reading()
         if self.server_stops and self.server is not None:

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from proxy.connect import tls_context
 from proxy.connection import STALLED, Connection
@@ -127,7 +128,7 @@ class Relay:
         host = self.config.host or "127.0.0.1"
         if host in ("0.0.0.0", "::"):
             host = "127.0.0.1" if host == "0.0.0.0" else "::1"
-        path = f"/k/{self.config.token}" if self.config.token else ""
+        path = f"/k/{quote(self.config.token, safe='')}" if self.config.token else ""
         port = self.ports.get(name)
         if port is None:
             port, path = self.ports[""], f"/{name}{path}"

@@ -213,9 +213,9 @@ async def dial(port: int) -> Peer:
     sock = socket.socket()
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
     peer = Peer(sock)
     _DIALLED.append(peer)
+    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
     return peer
 
 
