@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import sys
+import tomllib
 from pathlib import Path
 
 import uvloop
@@ -20,11 +21,17 @@ from proxy.redact import Redactor
 from proxy.relay import Relay, RelayConfig, listeners_for
 from proxy.tap import Event, Tap
 from proxy.upstream import parse_upstreams
-from tests.bench.competitors import Place, Target, package_version
+from tests.bench.competitors import ROOT, Place, Target
 
 
 def _command(place: Place, *extra: str) -> list[str]:
     return [sys.executable, "-m", "tests.bench.stacktap_target", place.url, str(place.port), *extra]
+
+
+def own_version() -> str:
+    """stacktap's version, from the project's own file."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return str(project["version"])
 
 
 def run_folder(folder: Path) -> Path:
@@ -36,9 +43,9 @@ RECORDING = Target(
     "stacktap",
     "stacktap, recording",
     lambda place: _command(place, str(run_folder(place.folder))),
-    package_version("", "uvloop"),
+    own_version,
 )
-PLAIN = Target("stacktap-off", "stacktap, recording off", _command, package_version("", "uvloop"))
+PLAIN = Target("stacktap-off", "stacktap, recording off", _command, own_version)
 
 
 class NoRecord:

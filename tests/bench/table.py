@@ -43,8 +43,8 @@ FIGURES = (
 
 MEANING = """\
 - **CPU** is the time that the proxy's processes spent on a processor (user and system, all threads, the recorder's
-  too), divided by the requests or chunks of that load. Requests are about 4 kB with 8 tools, answers about 1.3 kB,
-  over keep-alive connections.
+  too), divided by the requests or chunks of that load. Requests have 4 to 5 kB and 8 tools, no two alike; answers
+  have 1.3 kB; connections are kept alive.
 - **Added** is a target's value less the direct one of the same round.
 - **Chunk hop**: the upstream writes its monotonic clock into every streamed chunk; the client subtracts it when the
   chunk is whole. Paced chunks: {streams} streams at once, one chunk every {interval_ms} ms each, spread evenly.
