@@ -718,6 +718,8 @@ class Connection(asyncio.Protocol):
 
     def upstream_ended(self) -> None:
         """The upstream's FIN."""
+        if self.upstream_over:
+            return
         self.upstream_over = True
         self.put(SideClosed(self.number, monotonic_ns(), "upstream", "fin"))
         if self.answer_waits is not None:

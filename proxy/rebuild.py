@@ -157,8 +157,8 @@ class Rebuilder(ResponseBuilder):
         for line in out.chunk(self._at_us(attempt, event.at_ns), len(event.data), data, parts, complete=event.complete):
             self._put(line)
         self._request_stored(attempt, data)
-        if attempt.response_complete and attempt.request_complete:
-            self._end(connection, attempt, "complete", "", event.at_ns)
+        if attempt.request_complete and (attempt.response_complete or attempt.fault is not None):
+            self._close(connection, attempt, event.at_ns)
 
     def _opaque_data(self, event: tap.OpaqueData) -> None:
         connection = self._connection(event.connection)
@@ -202,9 +202,12 @@ class Rebuilder(ResponseBuilder):
         for attempt in list(connection.waiting):
             if attempt.response_complete or (refused and attempt is not last):
                 self._close(connection, attempt, event.at_ns)
-            else:
+                continue
+            if attempt.request_complete:
                 self._end(connection, attempt, reason, detail, event.at_ns, answer=answer)
-                answer = b""
+            else:
+                attempt.fault = (reason, detail, answer)
+            answer = b""
 
     def _connection_closed(self, event: tap.ConnectionClosed) -> None:
         connection = self._connections.pop(event.connection, None)
