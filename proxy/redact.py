@@ -88,6 +88,11 @@ class Redactor:
         """Header lines of requests and of responses, masked by their structure: most come again and again."""
         self._version = 0
 
+    @property
+    def plain(self) -> bool:
+        """Whether only secrets are looked for: no patterns, no fields."""
+        return self._rules.plain
+
     def learn(self, value: str | bytes) -> None:
         """Mask this value from now on."""
         self.secrets.learn(value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value)
