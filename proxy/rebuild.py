@@ -99,7 +99,7 @@ class Rebuilder(ResponseBuilder):
                 head.target,
                 forwarded if forwarded != head.target else None,
                 connection.client,
-                event.tags,
+                self._tags(event.tags),
                 event.complete,
                 text,
                 base64,
@@ -110,6 +110,9 @@ class Rebuilder(ResponseBuilder):
         self._put_decoded(out)
         self._request_stored(attempt, data)
         self._began(connection, attempt)
+
+    def _tags(self, tags: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        return tuple((self._redactor.text(name), self._redactor.text(value)) for name, value in tags) if tags else ()
 
     def _begin_request_body(self, attempt: Attempt, head: RequestHead) -> None:
         if head.has_body:

@@ -1,0 +1,119 @@
+"""Transport: the request never reached a server that could serve it, or the answer never arrived whole."""
+
+from __future__ import annotations
+
+import re
+
+from proxy.classify import view as ends
+from proxy.classify.facts import Facts
+from proxy.classify.judged import Judgement
+from proxy.classify.verdict import LOG, Verdict
+
+_CONNECT = {
+    "upstream_refused": "no server listens at this address: start it, or correct the base URL",
+    "upstream_unreachable": "the address cannot be reached: correct the base URL or the network",
+    "name_not_resolved": "the host name does not resolve: correct the base URL",
+    "tls_failed": "TLS failed: use http for a plain server, or give the right certificate (`--cacert`, `--insecure`)",
+}
+
+
+def transport(judgement: Judgement) -> Verdict | None:
+    """Connection faults, timeouts, cut answers, and pages of gateways; also what an error's diagnosis puts here."""
+    facts = judgement.facts
+    end = facts.view.end
+    if end in _CONNECT:
+        return Verdict("transport.connect", evidence=[facts.cite_head(end)], remedy=_CONNECT[end], detail=end)
+    if end == ends.CONNECT_TIMEOUT:
+        return Verdict(
+            "transport.timeout_connect", evidence=[facts.cite_head(end)], remedy=_CONNECT["upstream_unreachable"]
+        )
+    if end in ("refused_by_relay", "relay_stopped"):
+        remedy = "see the relay's message; the server was not asked"
+        return Verdict("transport.connect", fault="client", evidence=[facts.cite_body(end)], remedy=remedy)
+    if facts.no_response:
+        return _silent(facts)
+    if facts.view.unreadable or end in ("not_http", "opaque"):
+        remedy = "is this address an HTTP API? check scheme and port"
+        return Verdict("transport.not_http", evidence=[facts.cite_body("not HTTP")], remedy=remedy)
+    diagnosis = judgement.diagnosis
+    if diagnosis is not None:
+        return diagnosis if diagnosis.name.startswith("transport.") else None
+    return _cut(facts) or _other_page(facts)
+
+
+def _silent(facts: Facts) -> Verdict | None:
+    """Not one byte came back. (A silent engine after an earlier fault is the engine layer's.)"""
+    end, detail = facts.view.end, facts.view.end_detail
+    evidence = [facts.cite_head(detail or end)]
+    if facts.memory.fault_before(facts.upstream, facts.request.model or "") and end in (
+        ends.TIMEOUT,
+        ends.CLIENT_GONE,
+        "open",
+    ):
+        return None
+    if end == ends.TIMEOUT:
+        remedy = "stream the answer, or raise the client's timeout; check whether the engine is still alive"
+        return Verdict("transport.timeout_read", evidence=evidence, remedy=remedy, detail=detail)
+    if end == ends.CLIENT_GONE:
+        remedy = "raise the client's timeout, or stream"
+        return Verdict("transport.client_gone", evidence=evidence, remedy=remedy, detail=detail)
+    if end == ends.RECORDER_KILLED or end == "open":
+        verdict = Verdict("transport.reset", fault="client", evidence=evidence, detail="the record ends here")
+        return verdict.undetermined(LOG)
+    verdict = Verdict(
+        "transport.reset",
+        evidence=evidence,
+        detail=detail or "the server closed the connection without an answer",
+        remedy="look into the server's log: an exception closed the connection",
+    )
+    return verdict.undetermined(LOG)
+
+
+def _cut(facts: Facts) -> Verdict | None:
+    """The answer began and its connection ended before it was whole."""
+    end = facts.view.end
+    broken = not facts.view.wire.response_complete
+    if end == ends.COMPLETE and not broken:
+        return None
+    if _finished(facts):
+        return None
+    evidence = [facts.cite_body("what came before the end")]
+    if end == ends.CLIENT_GONE:
+        return Verdict("transport.client_gone", ran="yes", evidence=evidence, remedy="raise the client's timeout")
+    if end == ends.TIMEOUT:
+        return Verdict("transport.timeout_read", ran="yes", evidence=evidence, remedy="raise the timeout")
+    verdict = Verdict(
+        "transport.stream_truncated",
+        delivery="cut",
+        evidence=evidence,
+        detail=facts.view.end_detail or "the connection ended inside the answer",
+        remedy="look into the server's log and at every proxy in between",
+    )
+    if facts.assembled.turn is None:
+        verdict.ran = "unknown"
+    return verdict if end == ends.RESET else verdict.undetermined(LOG)
+
+
+def _finished(facts: Facts) -> bool:
+    """Whether the payload is whole although the framing is not (an end mark or finish reason came)."""
+    turn = facts.turn
+    if turn is None:
+        return False
+    whole = bool(facts.assembled.events) and facts.assembled.events[-1].kind != "partial"
+    return bool(facts.assembled.done_mark) or (turn.finish is not None and whole)
+
+
+_PAGE = re.compile(rb"\A\s*<(?:!doctype|html|\?xml)", re.IGNORECASE)
+
+
+def _other_page(facts: Facts) -> Verdict | None:
+    """A success status with a page of something else."""
+    if not facts.generates or facts.turn is not None:
+        return None
+    if facts.assembled.body_kind in ("html", "xml") or _PAGE.match(facts.view.wire.response_body[:200]):
+        return Verdict("transport.gateway", evidence=[facts.cite_body("a page")], remedy="correct the base URL")
+    if facts.assembled.body_kind == "text" and facts.view.wire.response_body.strip():
+        return Verdict(
+            "transport.wrong_route", evidence=[facts.cite_body("not an API's answer")], remedy="correct the base URL"
+        )
+    return None

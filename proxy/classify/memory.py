@@ -1,0 +1,97 @@
+"""What a run remembers of its earlier exchanges, in memory that does not grow with the run.
+
+The classifier asks it for what one exchange cannot show: a server that is silent after an earlier fault, a refusal that
+depends on what was loaded before, an answer to the same question that came out otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from results.outcomes import Evidence
+
+MAX_KEPT = 512
+"""Models and questions kept; the oldest are forgotten first."""
+
+_FAULTS = frozenset(
+    {
+        "parser.server_error",
+        "engine.grammar_deadlock",
+        "engine.crash",
+        "engine.error_in_stream",
+        "engine.oom",
+        "truncation.cut_inside_call",
+    }
+)
+_ANSWERS = ("ok.", "model.", "truncation.output", "parser.left", "parser.in_", "protocol.choice")
+"""Outcomes that show a living engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An earlier exchange: its attempt, its model, what came of it, and the evidence its verdict rests on."""
+
+    attempt: int
+    model: str
+    name: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(slots=True)
+class RunMemory:
+    """Fed by `remember` after each verdict; `upstream` keeps servers apart."""
+
+    _faults: OrderedDict[tuple[str, str], Earlier] = field(default_factory=OrderedDict)
+    _answers: OrderedDict[tuple[str, str], Earlier] = field(default_factory=OrderedDict)
+    _loaded: dict[str, Earlier] = field(default_factory=dict)
+
+    def remember(
+        self,
+        upstream: str,
+        model: str,
+        attempt: int,
+        name: str,
+        evidence: tuple[Evidence, ...],
+        *,
+        refused: bool = True,
+        took_tools: bool = False,
+    ) -> None:
+        """Keep what later exchanges may need of this one. `refused`: the answer was an error or none; `took_tools`:
+        tools were offered and the request was served."""
+        earlier = Earlier(attempt, model, name, evidence)
+        key = (upstream, model)
+        if name == "nonresponse.load_only":
+            self._faults.pop(key, None)
+            self._loaded.pop(upstream, None)
+        elif name in _FAULTS and refused:
+            _keep(self._faults, key, earlier)
+        elif name.startswith(_ANSWERS) and name != "ok.service":
+            self._faults.pop(key, None)
+            self._loaded[upstream] = earlier
+            if took_tools:
+                _keep(self._answers, key, earlier)
+
+    def fault_before(self, upstream: str, model: str) -> Earlier | None:
+        """The last fault on this model that nothing has answered since; else the last one on another model there
+        (names may share weights)."""
+        same = self._faults.get((upstream, model))
+        if same is not None:
+            return same
+        others = [earlier for (where, _), earlier in self._faults.items() if where == upstream]
+        return others[-1] if others else None
+
+    def answered_before(self, upstream: str, model: str) -> Earlier | None:
+        """The last exchange in which this model was served with tools, if any."""
+        return self._answers.get((upstream, model))
+
+    def loaded(self, upstream: str) -> Earlier | None:
+        """The last exchange that shows which model was loaded there."""
+        return self._loaded.get(upstream)
+
+
+def _keep(kept: OrderedDict[tuple[str, str], Earlier], key: tuple[str, str], earlier: Earlier) -> None:
+    kept.pop(key, None)
+    kept[key] = earlier
+    if len(kept) > MAX_KEPT:
+        kept.popitem(last=False)

@@ -1,0 +1,364 @@
+"""Sighted judgement: what the model is known to have written is laid beside what came back.
+
+The known text is what the model writes when nothing stops or constrains it. Where the model did not run, or a limit
+ended it, the blind verdict stands; everywhere else the difference between the two texts is the verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from proxy.classify.decide import Classified
+from proxy.classify.facts import Facts
+from proxy.classify.verdict import Verdict, outcome_of
+from results.outcomes import Delivery, Evidence, Outcome, Wrote
+from stacks.formats import TextCall, check_call, find_calls, find_markers
+
+_LOOP = re.compile(r"\s?@-\d+\Z")
+"""Mark of a canary's script that repeats its last pieces for ever."""
+
+_MODEL_CODES: dict[str, str] = {
+    "malformed_call": "model.malformed_call",
+    "unknown_tool": "model.unknown_tool",
+    "invalid_arguments": "model.invalid_arguments",
+}
+_LIMITS = ("truncation.output_budget", "truncation.cut_inside_call")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the model wrote: `kind` in the words of `results.taxonomy.WROTE`, its calls as (name, arguments), the text
+    around them, and whether the calls stand inside reasoning that is never closed."""
+
+    kind: Wrote
+    calls: tuple[tuple[str, str], ...]
+    prose: str
+    text: str
+    reason: str = ""
+    inside_reasoning: bool = False
+    endless: bool = False
+
+
+def read_written(text: str, facts: Facts) -> Written:
+    """Judge a known text like any text of a model, against the tools of this request."""
+    endless = bool(_LOOP.search(text))
+    text = _untorn(_LOOP.sub("", text))
+    if not text.strip():
+        return Written("nothing", (), "", text)
+    if not facts.offers or facts.choice == "none":
+        return Written("prose", (), text.strip(), text, endless=endless)
+    scan = find_calls(text, facts.tools)
+    inside = not scan.standing and bool(scan.in_reasoning)
+    calls = [call for call in scan.calls if call.position in ("whole", "block", "tail", "line")]
+    if inside:
+        calls = list(scan.in_reasoning)
+    pairs = tuple((call.call.name, _canonical(call.call.arguments)) for call in calls)
+    if calls:
+        kind, reason = _kind(calls, facts)
+        return Written(kind, pairs, scan.prose_text, text, reason, inside, endless)
+    problem = next((problem for problem in scan.problems if problem.kind != "not_a_call"), None)
+    if problem is not None or scan.problems:
+        reason = (problem or scan.problems[0]).message
+        return Written("malformed_call", (), scan.prose_text, text, reason, endless=endless)
+    return Written("prose", (), scan.prose_text or text.strip(), text, endless=endless)
+
+
+def _untorn(text: str) -> str:
+    """The text without an incomplete UTF-8 sequence at its end (read as Latin-1 where it was written down)."""
+    last = text[-1:]
+    return text[:-1] if last and 0xC2 <= ord(last) <= 0xF4 and text[:-1].isascii() else text
+
+
+def _kind(calls: list[TextCall], facts: Facts) -> tuple[Wrote, str]:
+    for found in calls:
+        call = found.call
+        if call.repairs or not call.complete or not found.has_object:
+            return "malformed_call", ", ".join(call.repairs) or "the call is not complete, or its arguments no object"
+        if not found.offered:
+            return "unknown_tool", f"{call.name!r} was not offered"
+        check = check_call(call, facts.tools)
+        if not check.ok:
+            return "invalid_arguments", check.reason
+    return "valid_call", ""
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=repr)
+
+
+def sighted(classified: Classified, known_text: str) -> Outcome:
+    """The outcome of an exchange whose model text is known."""
+    facts, blind = classified.facts, classified.outcome
+    if not facts.generates or _never_ran(facts, blind):
+        return blind
+    written = read_written(known_text, facts)
+    verdict = _compare(facts, blind, written)
+    if verdict.wrote == "unknown":
+        verdict.wrote = written.kind
+    if not verdict.evidence:
+        verdict.evidence = list(blind.evidence) or [facts.cite_body()]
+    flags = [flag for flag in blind.flags if flag != "parser.dropped"]
+    return outcome_of(verdict, flags, "known-answer")
+
+
+_BEFORE_MODEL = ("gate.", "request.", "template.")
+
+
+def _never_ran(facts: Facts, blind: Outcome) -> bool:
+    """Whether nothing of the model's text can have been in play: refused before it ran, or no server answered."""
+    if blind.name.startswith(_BEFORE_MODEL) and facts.failed:
+        return True
+    if blind.layer == "transport" and not (facts.turn is not None and facts.turn.has_payload):
+        return True
+    return blind.name in ("engine.wedged", "nonresponse.load_only", "truncation.context_cut_silently")
+
+
+def _compare(facts: Facts, blind: Outcome, written: Written) -> Verdict:
+    if facts.failed:
+        return _failed(facts, blind, written)
+    limited = _limited(facts, blind, written)
+    if limited is not None:
+        return limited
+    if facts.calls:
+        return _native(facts, written)
+    if written.kind == "nothing":
+        return _nothing(facts)
+    return _in_text(facts, written)
+
+
+# ---------------------------------------------------------------------- errors
+def _failed(facts: Facts, blind: Outcome, written: Written) -> Verdict:
+    """The server failed after the model ran."""
+    evidence = [facts.cite_error("the error")]
+    if blind.name in _LIMITS and written.endless:
+        return Verdict(blind.name, fault="config", delivery="refused", evidence=evidence, detail=blind.detail)
+    if written.kind in _MODEL_CODES:
+        verdict = Verdict(_MODEL_CODES[written.kind], delivery="refused", evidence=evidence)
+        verdict.detail = (
+            f"the model's text is no good call ({written.reason}), and the server answered it with an error"
+        )
+        return verdict
+    if blind.layer == "engine":
+        return Verdict(blind.name, fault="stack", delivery="refused", evidence=evidence, detail=blind.detail)
+    if blind.name in _LIMITS and facts.request.max_tokens is not None:
+        return Verdict(blind.name, fault="config", delivery="refused", evidence=evidence, detail=blind.detail)
+    verdict = Verdict("parser.server_error", fault="stack", delivery="refused", evidence=evidence)
+    said = "a valid call" if written.kind == "valid_call" else "good text"
+    verdict.detail = f"the model wrote {said}, and the server answered it with an error"
+    return verdict
+
+
+# ---------------------------------------------------------------------- limits
+def _limited(facts: Facts, blind: Outcome, written: Written) -> Verdict | None:
+    """A limit ended the answer before the known text was complete."""
+    turn = facts.turn
+    if turn is None or not facts.limit_reached or _complete(facts, written):
+        return None
+    if turn.finish != "length" and not written.endless and blind.name not in _LIMITS:
+        return None
+    name = blind.name if blind.name in _LIMITS else "truncation.output_budget"
+    verdict = Verdict(name, fault="config", delivery="cut", wrote="unknown", evidence=list(blind.evidence))
+    verdict.detail = "a limit ended the answer before the known text was complete"
+    verdict.remedy = "raise the output limit"
+    if facts.constrains and not facts.text and not facts.calls:
+        verdict.flags.append("engine.constrained")
+    return verdict
+
+
+def _complete(facts: Facts, written: Written) -> bool:
+    if written.endless:
+        return False
+    if written.calls and _delivered(facts) == written.calls:
+        return True
+    return bool(written.text.strip()) and _squeeze(written.text) in _squeeze(facts.reasoning + facts.text)
+
+
+def _delivered(facts: Facts) -> tuple[tuple[str, str], ...]:
+    return tuple((judged.call.name or "", _canonical(judged.call.arguments)) for judged in facts.calls)
+
+
+# ---------------------------------------------------------------------- native calls
+def _native(facts: Facts, written: Written) -> Verdict:
+    delivered = _delivered(facts)
+    evidence = [facts.cite_call(facts.calls[0].call, "what was delivered")]
+    fine = all(judged.verdict == "ok" for judged in facts.calls)
+    if not facts.offers:
+        return Verdict(
+            "parser.phantom",
+            delivery="phantom",
+            evidence=evidence,
+            detail="the request offers no tools, and the server made a call out of the text",
+        )
+    if facts.choice == "none":
+        return Verdict("protocol.choice_ignored", delivery="phantom", evidence=evidence, detail="calls were forbidden")
+    same = delivered == written.calls
+    if written.kind == "valid_call":
+        return _good_call(facts, written, evidence, same=same)
+    if written.kind in _MODEL_CODES:
+        delivery: Delivery = "intact" if same else _what_became(facts, fine=fine)
+        if written.kind == "malformed_call" and same and fine:
+            delivery = "repaired"
+        verdict = Verdict(_MODEL_CODES[written.kind], delivery=delivery, evidence=evidence, detail=written.reason)
+        if delivery == "constrained":
+            verdict.flags.append("engine.constrained")
+        return verdict
+    if _forced(facts) or facts.constrains:
+        verdict = Verdict("ok.native_call" if fine else "parser.altered", delivery="constrained", evidence=evidence)
+        verdict.flags.append("engine.constrained")
+        verdict.detail = "the model wrote no call; the server forced this one"
+        return verdict
+    detail = "the model wrote no call, and the server delivered one"
+    return Verdict("parser.phantom", delivery="phantom", evidence=evidence, detail=detail)
+
+
+def _good_call(facts: Facts, written: Written, evidence: list[Evidence], *, same: bool) -> Verdict:
+    delivered = _delivered(facts)
+    if same:
+        verdict = Verdict("ok.native_call", delivery="intact", evidence=evidence, detail="delivered as written")
+        if written.prose and _squeeze(written.prose) not in _squeeze(facts.text + facts.reasoning):
+            verdict.flags.append("parser.dropped")
+            verdict.detail += "; text beside the call is missing"
+        return verdict
+    if set(delivered) < set(written.calls):
+        if facts.request.parallel_tool_calls is False or facts.constrains or _forced(facts):
+            verdict = Verdict("ok.native_call", delivery="constrained", evidence=evidence)
+            verdict.flags.append("engine.constrained")
+            verdict.detail = "fewer calls than the model writes when it runs freely"
+            return verdict
+        return Verdict("parser.dropped", delivery="dropped", evidence=evidence, detail="some of the calls are missing")
+    if set(delivered) > set(written.calls):
+        return Verdict("parser.phantom", delivery="phantom", evidence=evidence, detail="more calls than were written")
+    if facts.constrains or _forced(facts):
+        fine = all(judged.verdict == "ok" for judged in facts.calls)
+        verdict = Verdict("ok.native_call" if fine else "parser.altered", delivery="constrained", evidence=evidence)
+        verdict.flags.append("engine.constrained")
+        verdict.detail = "not what the model writes when it runs freely"
+        return verdict
+    return Verdict("parser.altered", delivery="altered", evidence=evidence, detail="the call was changed on its way")
+
+
+def _what_became(facts: Facts, *, fine: bool) -> Delivery:
+    if facts.constrains or _forced(facts):
+        return "constrained"
+    return "repaired" if fine else "altered"
+
+
+def _forced(facts: Facts) -> bool:
+    return facts.choice in ("required", "named")
+
+
+# ---------------------------------------------------------------------- text, or nothing
+def _nothing(facts: Facts) -> Verdict:
+    if not facts.text.strip() and not facts.reasoning.strip():
+        detail = "the model ends at once; nothing was lost"
+        evidence = [facts.cite_body("nothing in it")]
+        return Verdict(
+            "nonresponse.empty", fault="model", ran="yes", delivery="intact", evidence=evidence, detail=detail
+        )
+    verdict = Verdict("ok.final_answer", delivery="constrained", evidence=[facts.cite_body("what came")])
+    verdict.flags.append("engine.constrained")
+    verdict.detail = "the model writes nothing when it runs freely"
+    return verdict
+
+
+def _in_text(facts: Facts, written: Written) -> Verdict:
+    where = _where(facts, written)
+    evidence = [facts.cite_body("what came")]
+    if written.kind in _MODEL_CODES:
+        return Verdict(_MODEL_CODES[written.kind], delivery=where, evidence=evidence, detail=written.reason)
+    if written.kind == "valid_call":
+        return _lost_call(facts, written, where)
+    if where == "left_as_text":
+        verdict = Verdict("ok.final_answer", delivery="intact", evidence=evidence, detail="delivered as written")
+        if facts.choice in ("required", "named"):
+            verdict.flags.append("protocol.choice_ignored")
+        return verdict
+    if where == "in_reasoning":
+        return _answer_in_reasoning(facts, written)
+    if where == "dropped":
+        return Verdict("nonresponse.swallowed", delivery="dropped", evidence=evidence, detail="the answer was lost")
+    if where == "constrained":
+        verdict = Verdict("ok.final_answer", delivery="constrained", evidence=evidence)
+        verdict.flags.append("engine.constrained")
+        return verdict
+    return Verdict("parser.altered", delivery="altered", evidence=evidence, detail="the text was changed on its way")
+
+
+def _answer_in_reasoning(facts: Facts, written: Written) -> Verdict:
+    evidence = [facts.cite_body("what came")]
+    only_thoughts = not find_calls(written.text, None).prose_text
+    if only_thoughts:
+        verdict = Verdict("nonresponse.reasoning_only", fault="model", delivery="intact", evidence=evidence)
+        verdict.detail = "the model wrote reasoning and nothing else"
+        return verdict
+    verdict = Verdict("parser.in_reasoning", delivery="in_reasoning", evidence=evidence)
+    verdict.detail = "the answer stands in the reasoning field"
+    return verdict
+
+
+def _lost_call(facts: Facts, written: Written, where: Delivery) -> Verdict:
+    """A good call that is not in its field."""
+    evidence = [facts.cite_body("what came")]
+    if where == "left_as_text":
+        span = facts.scan.calls[0].call.span if facts.scan.calls else None
+        if span is not None:
+            evidence = [facts.cite_text(span.start, span.end, "the call")]
+        name = "parser.in_reasoning" if written.inside_reasoning else "parser.left_as_text"
+        return Verdict(name, delivery="left_as_text", evidence=evidence, detail="the call came as text")
+    if where == "in_reasoning":
+        return Verdict(
+            "parser.in_reasoning", delivery="in_reasoning", evidence=evidence, detail="the call is in reasoning"
+        )
+    if where == "constrained":
+        verdict = Verdict("ok.final_answer", delivery="constrained", evidence=evidence)
+        verdict.flags.append("engine.constrained")
+        verdict.detail = "the response format kept the model from its call"
+        return verdict
+    if where == "altered":
+        return Verdict("parser.altered", delivery="altered", evidence=evidence, detail="the call came as other text")
+    return Verdict("parser.dropped", delivery="dropped", evidence=evidence, detail="the call is missing")
+
+
+_SPACE = re.compile(r"\s+")
+
+
+def _squeeze(text: str) -> str:
+    return _SPACE.sub("", text)
+
+
+def _bare(text: str) -> str:
+    """The text without blanks and without the markers of every format and of reasoning."""
+    for leak in reversed(find_markers(text)):
+        text = text[: leak.span.start] + text[leak.span.end :]
+    return _squeeze(text)
+
+
+def _where(facts: Facts, written: Written) -> Delivery:
+    """Where the known text is in the answer: as text, in the reasoning field, nowhere, or as another text."""
+    text, reasoning = _squeeze(facts.text), _squeeze(facts.reasoning)
+    known = _squeeze(written.text)
+    core = _bare(written.text)
+    prose = _squeeze(written.prose)
+    if known and (known in text or (core and core == _bare(facts.text))):
+        return "left_as_text"
+    if written.kind == "prose" and prose and prose in text:
+        return "left_as_text"
+    if known in reasoning or (core and core == _bare(facts.reasoning + facts.text) and not text):
+        return "in_reasoning"
+    if not text and not reasoning:
+        return "dropped"
+    if written.kind != "prose" and core.startswith(_bare(facts.reasoning + facts.text)) and not find_calls(facts.text).calls:
+        return "dropped"
+    if written.calls and any(name in text for name, _ in written.calls):
+        return "left_as_text" if _same_calls(facts, written) else "altered"
+    if written.kind != "prose" and (not text or (prose and text in prose) or text == prose):
+        return "dropped"
+    if facts.request.response_format is not None or _forced(facts):
+        return "constrained"
+    return "dropped" if not text else "altered"
+
+
+def _same_calls(facts: Facts, written: Written) -> bool:
+    return tuple((found.call.name, _canonical(found.call.arguments)) for found in facts.scan.calls) == written.calls

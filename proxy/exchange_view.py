@@ -1,0 +1,103 @@
+"""From the record to the classifier: exchanges of a journal as views, and a whole run judged in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from proxy.classify import Classified, ExchangeView, RunMemory, classify, judge
+from proxy.classify.view import COMPLETE
+from results.exchange import Exchange, HttpMessage
+from results.outcomes import Judged
+from stacks.dialects.exchange import WireExchange
+
+UNJUDGED = frozenset({"open"})
+"""Ends of attempts that are not over; they get no outcome yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageMap:
+    """Body offsets to wire offsets of a recorded message."""
+
+    message: HttpMessage
+
+    def wire(self, start: int, end: int) -> tuple[int, int]:
+        """The wire range of body bytes `start` to `end`."""
+        return self.message.wire_range(start, end)
+
+
+def view_of(exchange: Exchange, stack: str = "", stack_version: str = "") -> ExchangeView:
+    """The view of one recorded attempt. `stack` and `stack_version` are what the run's manifest knows of its upstream."""
+    request, response = exchange.request, exchange.response
+    whole = response is None or response.complete
+    wire = WireExchange(
+        method=request.method if request else "",
+        target=request.forwarded_target if request else "",
+        request_headers=request.headers if request else (),
+        request_body=request.body if request else b"",
+        status=response.status if response else 0,
+        response_headers=response.headers if response else (),
+        response_body=response.body if response else b"",
+        response_complete=whole and exchange.end in (COMPLETE, "opaque"),
+    )
+    view = ExchangeView(
+        attempt=exchange.attempt,
+        wire=wire,
+        end=exchange.end,
+        end_detail=exchange.end_detail,
+        stack=stack,
+        stack_version=stack_version,
+        response_length=len(exchange.wire("response")),
+        duration_us=exchange.ended_at_us,
+        tags=dict(exchange.tags),
+        upstream=exchange.upstream,
+    )
+    if request is not None:
+        view.request_map = MessageMap(request)
+        view.request_head = (request.head_start, request.body_start)
+    if response is not None:
+        view.response_map = MessageMap(response)
+        view.response_head = (response.head_start, response.body_start)
+        pieces = exchange.pieces("response")
+        view.first_byte_us = pieces[0].at_us if pieces else None
+    elif exchange.wire("response"):
+        view.unreadable = "what came back is not an HTTP response"
+        wire.response_body = exchange.wire("response")
+    return view
+
+
+def judged_of(classified: Classified, known_text: str | None = None) -> Judged:
+    """The line of `outcomes.jsonl` for a classified exchange."""
+    facts, view = classified.facts, classified.facts.view
+    outcome = classified.outcome
+    if known_text is not None:
+        from proxy.classify.sighted import sighted
+
+        outcome = sighted(classified, known_text)
+    return Judged(
+        attempt=view.attempt,
+        outcome=outcome,
+        method=view.wire.method,
+        path=view.wire.target.partition("?")[0],
+        status=view.wire.status or None,
+        stack=facts.stack,
+        dialect=facts.assembled.dialect,
+        tags=view.tags,
+    )
+
+
+def classify_run(exchanges: Iterable[Exchange], stacks: dict[str, tuple[str, str]] | None = None) -> Iterator[Judged]:
+    """Judge a run in order, one exchange at a time, in memory that does not grow with it. `stacks` gives (stack, version)
+    by upstream name. Attempts that are still going on get no outcome."""
+    memory = RunMemory()
+    known = stacks or {}
+    for exchange in exchanges:
+        if exchange.end in UNJUDGED:
+            continue
+        stack, version = known.get(exchange.upstream, ("", ""))
+        classified = judge(view_of(exchange, stack, version), memory)
+        classified.remember(memory)
+        yield judged_of(classified)
+
+
+__all__ = ["MessageMap", "classify", "classify_run", "judged_of", "view_of"]

@@ -1,0 +1,134 @@
+"""Rates that say what their denominator is: fidelity, cleared and naive, with Wilson intervals.
+
+All three count attempts. A rate without a denominator is undefined and is printed as a word, never as 0.
+Wilson score interval: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22
+(1927) 209-212; z = 1.96. It holds for independent trials; turns of one episode are not, and the tables say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import sqrt
+
+from results.outcomes import Outcome
+
+Z = 1.96
+
+VALID_NAMES = frozenset({"ok.native_call", "ok.text_call"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`hits` of `trials`; `value`, `low` and `high` (Wilson, 95 %) are None where `trials` is 0, and `undefined` then
+    says why: `rej` (every attempt was refused by a gate), `n/r` (no model output reached the harness) or `none`
+    (there was no attempt at all)."""
+
+    hits: int
+    trials: int
+    undefined: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """hits / trials, or None."""
+        return self.hits / self.trials if self.trials else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson interval, or None."""
+        return wilson(self.hits, self.trials) if self.trials else None
+
+    def text(self) -> str:
+        """For a table: `62.5 % [30.6, 86.3] (5/8)`, or the word for an undefined rate."""
+        value, interval = self.value, self.interval
+        if value is None or interval is None:
+            return self.undefined or "n/r"
+        low, high = interval
+        return f"{100 * value:.1f} % [{100 * low:.1f}, {100 * high:.1f}] ({self.hits}/{self.trials})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The three named rates of a set of attempts, and what stayed outside of them, by layer.
+
+    fidelity: valid in-schema calls over attempts in which model output reached the harness (every text turn counts as
+    a turn that is no call; `fidelity_open` leaves out the answers that were fine as text).
+    cleared: the same with serving faults taken out: attempts whose raw text is known are judged on that text.
+    naive: valid calls over everything, what a careless harness prints.
+    """
+
+    fidelity: Rate
+    fidelity_open: Rate
+    cleared: Rate
+    naive: Rate
+    outside: dict[str, int] = field(default_factory=dict)
+    attempts: int = 0
+    undetermined: int = 0
+
+
+def wilson(hits: int, trials: int, z: float = Z) -> tuple[float, float]:
+    """Wilson score interval of hits/trials, clipped to [0, 1]. Raises ValueError where it is undefined."""
+    if trials <= 0 or not 0 <= hits <= trials:
+        raise ValueError(f"no interval for {hits} of {trials}")
+    p = hits / trials
+    divisor = 1 + z * z / trials
+    centre = (p + z * z / (2 * trials)) / divisor
+    half = z / divisor * sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+class RateCounter:
+    """Counts outcomes one by one in constant memory; `rates()` at any time.
+
+    `recovers_text`: the client declares a parser of its own for calls in text, so a valid call left in text counts as
+    a valid turn. Requests that ask for no generation (`ok.service`) are not counted at all.
+    """
+
+    def __init__(self, *, recovers_text: bool = False) -> None:
+        self._valid = VALID_NAMES | {"parser.left_as_text"} if recovers_text else VALID_NAMES
+        self._attempts = self._reached = self._hits = self._open = self._gates = 0
+        self._cleared = self._cleared_hits = self._undetermined = 0
+        self._outside: dict[str, int] = {}
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one attempt."""
+        name = outcome.name
+        if name == "ok.service":
+            return
+        self._attempts += 1
+        self._undetermined += outcome.undetermined
+        self._gates += outcome.layer == "gate"
+        valid = name in self._valid
+        if outcome.reached:
+            self._reached += 1
+            self._hits += valid
+            self._open += not (outcome.layer == "ok" and not valid)
+        else:
+            self._outside[outcome.layer] = self._outside.get(outcome.layer, 0) + 1
+        if outcome.wrote != "unknown":
+            self._cleared += 1
+            self._cleared_hits += outcome.wrote == "valid_call"
+        elif outcome.reached:
+            self._cleared += 1
+            self._cleared_hits += valid
+
+    def rates(self) -> Rates:
+        """The rates of what was counted so far."""
+        word = "none" if not self._attempts else "rej" if self._gates == self._attempts else "n/r"
+        return Rates(
+            fidelity=Rate(self._hits, self._reached, word),
+            fidelity_open=Rate(self._hits, self._open, word),
+            cleared=Rate(self._cleared_hits, self._cleared, word),
+            naive=Rate(self._hits, self._attempts, word),
+            outside=dict(sorted(self._outside.items())),
+            attempts=self._attempts,
+            undetermined=self._undetermined,
+        )
+
+
+def rates(outcomes: Iterable[Outcome], *, recovers_text: bool = False) -> Rates:
+    """The three rates of a set of attempts."""
+    counter = RateCounter(recovers_text=recovers_text)
+    for outcome in outcomes:
+        counter.add(outcome)
+    return counter.rates()

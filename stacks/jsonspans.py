@@ -1,0 +1,101 @@
+"""Byte spans in JSON text: where the value at a path stands, and which bytes encode a part of a string.
+
+`span_of` gives the byte range of the value at a path; `StringMap` leads an offset inside a decoded string back to the
+bytes of its literal. Both work on cut and faulty text as far as it goes, never recurse, and are linear.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from stacks.jsontext import STRING, after_space, decode_string, decode_with_shifts, skip_value
+from stacks.strictjson import Path
+
+
+def span_of(data: bytes, path: Path, start: int = 0) -> tuple[int, int] | None:
+    """Byte range of the value at `path` (keys and array positions) in the JSON text of `data`, or None.
+
+    Of a key that stands twice the last value counts, as readers have it. Works on cut and faulty text as far as the
+    path is intact. Linear.
+    """
+    at = after_space(data, start)
+    if at == 0 and data.startswith(b"\xef\xbb\xbf"):
+        at = after_space(data, 3)
+    for step in path:
+        found = _element(data, at, step) if isinstance(step, int) else _member(data, at, step)
+        if found is None:
+            return None
+        at = found
+    return (at, skip_value(data, at)) if at < len(data) else None
+
+
+def _member(data: bytes, at: int, key: str) -> int | None:
+    if data[at : at + 1] != b"{":
+        return None
+    at = after_space(data, at + 1)
+    found: int | None = None
+    wanted = key.encode("utf-8", "surrogatepass")
+    while at < len(data) and data[at] == 0x22:
+        match = STRING.match(data, at)
+        if match is None:
+            return found
+        raw = match.group()
+        same = raw[1:-1] == wanted if b"\\" not in raw else decode_string(raw)[0] == key
+        at = after_space(data, match.end())
+        if data[at : at + 1] != b":":
+            return found
+        at = after_space(data, at + 1)
+        if same and at < len(data):
+            found = at
+        at = after_space(data, skip_value(data, at))
+        if data[at : at + 1] != b",":
+            return found
+        at = after_space(data, at + 1)
+    return found
+
+
+def _element(data: bytes, at: int, position: int) -> int | None:
+    if data[at : at + 1] != b"[" or position < 0:
+        return None
+    at = after_space(data, at + 1)
+    for _ in range(position):
+        if at >= len(data) or data[at] == 0x5D:
+            return None
+        at = after_space(data, skip_value(data, at))
+        if data[at : at + 1] != b",":
+            return None
+        at = after_space(data, at + 1)
+    return at if at < len(data) and data[at] != 0x5D else None
+
+
+class StringMap:
+    """Leads offsets inside a decoded string back to the bytes of its literal.
+
+    `raw` is the literal with its quotes (a cut one may lack the closing quote), `start` the offset of its opening
+    quote in the body.
+    """
+
+    __slots__ = ("_raw", "_start", "_text", "text")
+
+    def __init__(self, raw: bytes, start: int) -> None:
+        closed = STRING.fullmatch(raw) is not None
+        self.text, shifts, _ = decode_with_shifts(raw if closed else raw + b'"', want_map=True)
+        self._text = [shift[0] for shift in shifts]
+        self._raw = [shift[1] for shift in shifts]
+        self._start = start
+
+    def offset(self, position: int) -> int:
+        """Body offset of the character at `position` of the text (its length gives the end of the content)."""
+        slot = bisect_right(self._text, position) - 1
+        return self._start + self._raw[slot] + (position - self._text[slot])
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Body byte range of the characters first..last (last exclusive)."""
+        if last <= first:
+            return self.offset(first), self.offset(first)
+        slot = bisect_right(self._text, last - 1) - 1
+        end = self.offset(last - 1) + 1
+        following = slot + 1
+        if following < len(self._text) and self._text[following] <= last:
+            end = self._start + self._raw[following]
+        return self.offset(first), max(end, self.offset(last))
