@@ -166,11 +166,11 @@ class Running:
         return TargetFailedError("\n  ".join([f"{self.target.name} {what}", *tail]))
 
     def stop(self) -> None:
-        """Ask it to end, and end it after five seconds."""
+        """Ask it to end, and end it after ten seconds."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGTERM)
         try:
-            self.process.wait(5)
+            self.process.wait(10)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)

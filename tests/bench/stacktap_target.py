@@ -1,13 +1,11 @@
-"""stacktap's own relay as a target: run as `python -m tests.bench.stacktap_target UPSTREAM PORT [FOLDER]`.
+"""stacktap as a target: `stacktap proxy` as users start it, and its relay alone, without a record.
 
-With a folder the traffic is recorded into it. This composes relay and recorder as `stacktap proxy` does, without its
-command line.
+Run as `python -m tests.bench.stacktap_target UPSTREAM PORT` it is the relay alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 import tomllib
@@ -16,16 +14,10 @@ from pathlib import Path
 import uvloop
 
 from proxy.listen import raise_file_limit
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
 from proxy.relay import Relay, RelayConfig, listeners_for
 from proxy.tap import Event, Tap
 from proxy.upstream import parse_upstreams
 from tests.bench.competitors import ROOT, Place, Target
-
-
-def _command(place: Place, *extra: str) -> list[str]:
-    return [sys.executable, "-m", "tests.bench.stacktap_target", place.url, str(place.port), *extra]
 
 
 def own_version() -> str:
@@ -39,13 +31,17 @@ def run_folder(folder: Path) -> Path:
     return folder / "run"
 
 
-RECORDING = Target(
-    "stacktap",
-    "stacktap, recording",
-    lambda place: _command(place, str(run_folder(place.folder))),
-    own_version,
-)
-PLAIN = Target("stacktap-off", "stacktap, recording off", _command, own_version)
+def _recording(place: Place) -> list[str]:
+    listen = ["--port", str(place.port), "--out", str(run_folder(place.folder))]
+    return [sys.executable, "-m", "stacktap", "proxy", "--upstream", place.url, *listen, "--json"]
+
+
+def _plain(place: Place) -> list[str]:
+    return [sys.executable, "-m", "tests.bench.stacktap_target", place.url, str(place.port)]
+
+
+RECORDING = Target("stacktap", "stacktap proxy (recording)", _recording, own_version)
+PLAIN = Target("stacktap-off", "stacktap's relay, recording off", _plain, own_version)
 
 
 class NoRecord:
@@ -73,20 +69,5 @@ async def serve(upstream: str, port: int, tap: Tap) -> None:
     await relay.stop(1.0)
 
 
-def main(upstream: str, port: str, folder: str = "") -> None:
-    """Run the relay, with a recorder when there is a folder."""
-    if not folder:
-        uvloop.run(serve(upstream, int(port), NoRecord()))
-        return
-    redactor = Redactor()
-    redactor.learn_environment(os.environ)
-    recorder = Recorder(Path(folder), "bench", redactor)
-    recorder.start()
-    try:
-        uvloop.run(serve(upstream, int(port), recorder))
-    finally:
-        recorder.close()
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    uvloop.run(serve(sys.argv[1], int(sys.argv[2]), NoRecord()))
