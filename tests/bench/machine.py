@@ -68,9 +68,9 @@ def describe() -> dict[str, Any]:
     }
 
 
-def cores() -> dict[str, set[int]]:
+def cores(*, pin: bool = True) -> dict[str, set[int]]:
     """Which cores the client, the upstream and the target run on: the target has one of its own where there are two."""
     usable = sorted(os.sched_getaffinity(0))
-    if len(usable) == 1:
+    if len(usable) == 1 or not pin:
         return {part: set(usable) for part in ("client", "upstream", "target")}
     return {"client": {usable[0]}, "upstream": {usable[2 if len(usable) > 2 else 0]}, "target": {usable[1]}}

@@ -44,6 +44,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes: tests the harness only")
     parser.add_argument("--force", action="store_true", help="measure even on a busy machine; the table will say so")
     parser.add_argument("--no-install", action="store_true", help="skip competitors that are not installed")
+    parser.add_argument("--no-pin", action="store_true", help="let the kernel choose the cores")
     parser.add_argument("--no-soak", action="store_true", help="leave out the soak and the ramp")
     parser.add_argument("--soak-seconds", type=float, default=60.0, help="length of each soak (default 60)")
     parser.add_argument("--table-only", action="store_true", help="write the table from the JSON, measure nothing")
@@ -94,9 +95,9 @@ def refuse_when_busy(state: dict[str, Any], *, force: bool) -> list[str]:
 class Run:
     """One run of the benchmark: its workers, its targets, its result."""
 
-    def __init__(self, stack: ExitStack, folder: Path) -> None:
+    def __init__(self, stack: ExitStack, folder: Path, *, pin: bool = True) -> None:
         self.stack, self.folder = stack, folder
-        self.cores = machine.cores()
+        self.cores = machine.cores(pin=pin)
         upstream, client = Worker("upstream", self.cores["upstream"]), Worker("client", self.cores["client"])
         stack.callback(upstream.stop)
         stack.callback(client.stop)
@@ -151,7 +152,7 @@ def measure_all(options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stacktap-bench-")))
-        run = Run(stack, folder)
+        run = Run(stack, folder, pin=not options.no_pin)
         running, start_up = run.start_all(list(versions), 1 if options.quick else options.rounds, skipped)
         rounds = []
         for number in range(options.rounds):

@@ -148,7 +148,7 @@ def _meaning(data: dict[str, Any]) -> str:
             ", client and upstream share the other." if pinned["client"] == pinned["upstream"] else "."
         )
     else:
-        pinning = "all run on one core."
+        pinning = "all share " + ("one core." if len(pinned["target"]) == 1 else "all cores as the kernel sees fit.")
     return MEANING.format(**data["size"], pinning=pinning)
 
 

@@ -199,7 +199,10 @@ def test_the_page_shows_medians_goals_and_what_was_skipped() -> None:
     assert "**litellm was not measured:** not installed" in text
     assert "1.23 x (by round 1.14-1.33) | **met**" in text
     assert "passes 5 ms at 9,600 chunks/s" in text
+    assert "the target has a core of its own, client and upstream share the other." in text
     assert text == table.render(json.loads(json.dumps(data)))
+    data["pinned"] = {part: [0, 1] for part in data["pinned"]}
+    assert "all share all cores" in table.render(data)
 
 
 def test_a_result_of_another_version_is_refused(tmp_path: Path) -> None:
