@@ -14,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from tests.bench import wire
@@ -21,7 +22,8 @@ from tests.bench import wire
 TERMINATOR = b"\r\n0\r\n\r\n"
 
 
-class Order(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Order:
     """What to run: `count` exchanges at most, for `seconds` at most, over `connections`."""
 
     port: int

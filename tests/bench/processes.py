@@ -79,6 +79,7 @@ class Worker:
 
     def wait(self, meanwhile: Callable[[], None], every: float) -> None:
         """Wait until a line can be received, calling `meanwhile` every so many seconds. Nothing may be due already."""
+        assert self.process.stdout is not None
         while not select.select([self.process.stdout], [], [], every)[0]:
             meanwhile()
 
