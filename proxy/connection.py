@@ -11,6 +11,8 @@ from time import monotonic_ns
 from typing import cast
 
 from proxy.ends import DRAIN, HELD, HTTP, OPAQUE, PEER_FULL, STALLED, WAITING
+from proxy.hosts import is_loopback
+from proxy.plain import plain_request
 from proxy.rewrite import Request, read_request, rewrite_head
 from proxy.sockets import address_text, reset, tune
 from proxy.tap import ConnectionOpened, Event, OpaqueData, RequestData, RequestStarted, SideClosed
@@ -60,7 +62,8 @@ class Connection(UpstreamHalf):
         now = monotonic_ns()
         self.relay.stats.bytes_up += len(data)
         if self.mode == HTTP:
-            self._take(data, now)
+            if not (self.authority and self._pass(data, now)):
+                self._take(data, now)
         elif self.mode == OPAQUE:
             self._send(data)
             self.put(OpaqueData(self.number, now, self._upstream_name(), "client", data))
@@ -120,6 +123,25 @@ class Connection(UpstreamHalf):
         self.go_server(PEER_FULL)
 
     # Requests.
+
+    def _pass(self, data: bytes, now: int) -> bool:
+        """Pass an everyday request on without taking it apart. False: it is not one, or not everything is ready."""
+        server, upstream = self.server, self.fixed
+        if server is None or upstream is None or self.framed_down or self.requests.in_message or self.tap.refusing:
+            return False
+        plain = None if self.requests.pending() else plain_request(data)
+        if plain is None or not is_loopback(data[plain.host_start : plain.host_end].decode("latin-1")):
+            return False
+        server.write(b"".join((data[: plain.host_start], self.authority, data[plain.host_end :])))
+        if not self.forwarded:
+            self.method = plain.method
+        self.relay.stats.requests += 1
+        self.exchange += 1
+        self.forwarded += 1
+        self.awaiting = True
+        head, body = data[: plain.body_start], data[plain.body_start :]
+        self.put(RequestStarted(self.number, now, upstream.name, (), head, body, plain.target, True))
+        return True
 
     def _take(self, data: bytes, now: int) -> None:
         """Bytes of requests: forward what is complete in one write, then tell the tap."""

@@ -36,6 +36,7 @@ class Ends(asyncio.Protocol):
 
     __slots__ = (
         "answer_waits",
+        "authority",
         "awaiting",
         "client",
         "client_ended",
@@ -79,6 +80,7 @@ class Ends(asyncio.Protocol):
         self.relay = relay
         self.tap = relay.tap
         self.fixed = fixed
+        self.authority = relay.plain_authority(fixed)
         self.number = 0
         self.exchange = 0
         self.mode = HTTP

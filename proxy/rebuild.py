@@ -70,11 +70,14 @@ class Rebuilder(ResponseBuilder):
         head = self._redactor.request_head(event.head)
         attempt.head = head
         attempt.wants_upgrade = head.upgrade
+        attempt.examined = self._redactor.secrets.version
         connection.framer.expect(head.method_bytes)
         out = attempt.request
         out.head(head.masked)
         self._begin_request_body(attempt, head)
-        if event.body:
+        if event.body and event.complete and self._holds_nothing_new(head, event.body):
+            out.clean(event.body)
+        elif event.body:
             out.body(event.body)
         if event.complete:
             out.end_body()
@@ -120,6 +123,14 @@ class Rebuilder(ResponseBuilder):
             total = None if head.length is None else len(head.masked) + head.length
             attempt.references = RequestReferences(self._window, len(head.masked), total)
 
+    def _holds_nothing_new(self, head: RequestHead, body: bytes) -> bool:
+        """Whether a whole body needs no masking, for what it does not repeat holds no secret."""
+        redactor = self._redactor
+        if not redactor.plain or head.chunked or head.content_encoding:
+            return False
+        start, end = self._window.news(body, redactor.secrets.version)
+        return (start > 0 or end < len(body)) and not redactor.secrets.may_hold_within(body, start, end)
+
     def _parts(self, attempt: Attempt, data: bytes, offset: int) -> tuple[Part, ...] | None:
         references = attempt.references
         if references is None or attempt.generation != self._generation or attempt.request.withheld:
@@ -140,7 +151,7 @@ class Rebuilder(ResponseBuilder):
             return
         attempt.kept.append(data)
         if attempt.request_complete:
-            self._window.add(Stored(attempt.id, b"".join(attempt.kept), len(attempt.head.masked)))
+            self._window.add(Stored(attempt.id, b"".join(attempt.kept), len(attempt.head.masked), attempt.examined))
             attempt.kept = None
 
     def _request_data(self, event: tap.RequestData) -> None:

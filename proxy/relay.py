@@ -176,6 +176,13 @@ class Relay:
                 return upstream
         return None
 
+    def plain_authority(self, upstream: Upstream | None) -> bytes:
+        """Host's new value where nothing else in a head may have to change on the way to `upstream`, else empty."""
+        if upstream is None or self.config.token is not None or self.config.keep_host:
+            return b""
+        changes = upstream.prefix or upstream.authorization is not None or upstream.mark_exchanges
+        return b"" if changes else upstream.authority.encode("ascii")
+
     def refusal(self, request: Request, upstream: Upstream | None, local_host: str) -> tuple[str, str] | None:
         """Why a request is not served, as code and detail; None where it is."""
         config, target = self.config, request.target
