@@ -25,6 +25,7 @@ from proxy.upstream import Upstream, UpstreamError, parse_upstream
 from results import runs
 from results.journal import SEGMENT_BYTES, JournalError
 from results.manifest import Fact, Manifest, ManifestError, UpstreamFacts, known, new_manifest, unknown, write_manifest
+from stacks.engine import EngineError
 
 STOP_GRACE_SECONDS = 1.0
 
@@ -88,6 +89,8 @@ class RecordingSession:
         self.recorder: Recorder
         self._engines = contextlib.AsyncExitStack()
         self._describing: asyncio.Task[None] | None = None
+        self.loading: dict[str, asyncio.Future[Any]] = {}
+        """By upstream name: done when its in-process model is loaded, with the EngineError where that failed."""
 
     def base_url(self, name: str | None = None) -> str:
         """Where clients find an upstream (the first by default): no trailing slash, no /v1."""
@@ -123,7 +126,7 @@ class RecordingSession:
             self.recorder.close()
             with contextlib.suppress(runs.RunFolderError):
                 runs.remove(self.folder)
-            if isinstance(wrong, ListenError | ValueError | OSError):
+            if isinstance(wrong, ListenError | EngineError | ValueError | OSError):
                 raise SessionError(str(wrong)) from None
             raise
         self._describing = asyncio.create_task(asyncio.to_thread(self._describe))
@@ -134,6 +137,8 @@ class RecordingSession:
     ) -> None:
         """Let what is in flight end for a moment, then cut it on record; write everything."""
         await self.relay.stop(STOP_GRACE_SECONDS)
+        for loading in self.loading.values():
+            loading.cancel()
         await self._engines.aclose()
         if self._describing is not None:
             await self._describing
@@ -160,6 +165,7 @@ class RecordingSession:
 
             model = _existing(upstream)
             surface = await self._engines.enter_async_context(serve_inprocess(upstream.kind, model, self.note))
+            self.loading[upstream.name] = asyncio.ensure_future(surface.loaded())
             port = urlsplit(surface.url).port
             assert port is not None
             served.append(upstream.served_at("127.0.0.1", port))

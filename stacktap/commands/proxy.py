@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import signal
 import sys
@@ -61,6 +62,8 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool) -> None:
             except ListenError as failure:
                 raise CouldNotRunError(str(failure)) from None
             click.echo(f"  health and counters  http://127.0.0.1:{control.port}/status", err=True)
+        for name, loading in session.loading.items():
+            loading.add_done_callback(functools.partial(_loaded, name))
         watching = loop.create_task(_warn_of_losses(session))
         await stop.wait()
         watching.cancel()
@@ -81,6 +84,15 @@ def _announce(session: RecordingSession, as_json: bool) -> None:
         click.echo(f"  base URL  {urls[upstream.name]}/v1   (Ollama, Anthropic: without /v1)", err=True)
     click.echo(f"  run       {session.folder}", err=True)
     click.echo("  Ctrl-C ends the recording", err=True)
+
+
+def _loaded(name: str, loading: asyncio.Future[Any]) -> None:
+    """Say when an in-process model is ready, or why it is not."""
+    if loading.cancelled():
+        return
+    error = loading.exception()
+    text = f"the model is loaded: {name}" if error is None else f"the model of {name} could not be loaded: {error}"
+    click.echo(f"  {text}", err=True)
 
 
 async def _warn_of_losses(session: RecordingSession) -> None:
