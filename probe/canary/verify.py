@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from jinja2 import Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from tokenizers import Tokenizer
 
 from probe.canary.build import BuiltCanary, changed_files, open_canary, read_json, read_weights
 from probe.canary.forward import LlamaShape, ReferenceModel, rounded
 from probe.canary.model import SMALLEST_MARGIN
 from probe.canary.spec import END_TOKENS, Script, text_bytes
-from probe.canary.vocabulary import letter_bytes
+from probe.canary.tokenizer import CanaryTokenizer
 from probe.canary.weights import HEAD, SLOPE, SLOW_PAIRS, SPARE, frequencies
 
 CACHE_TYPES = ("float32", "float16", "bfloat16")
@@ -61,13 +60,11 @@ class CanaryReader:
 
     def __init__(self, canary: BuiltCanary, cache_dtype: str = "float32") -> None:
         self.canary = canary
-        self.tokenizer = Tokenizer.from_file(str(canary.folder / "tokenizer.json"))
+        self.tokenizer = CanaryTokenizer.from_file(canary.folder / "tokenizer.json")
         shape = LlamaShape.from_config(read_json(canary, "config.json"))
         self.model = ReferenceModel(read_weights(canary), shape, cache_dtype)
-        ends = (self.tokenizer.token_to_id(end) for end in END_TOKENS)
+        ends = (self.tokenizer.id_of(end) for end in END_TOKENS)
         self.stop = frozenset(end for end in ends if end is not None)
-        self._added = {number for number, token in self.tokenizer.get_added_tokens_decoder().items() if token}
-        self._letters = letter_bytes()
 
     def prompt(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> str:
         """The prompt that the canary's own template makes of OpenAI messages and tools."""
@@ -75,17 +72,11 @@ class CanaryReader:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a prompt."""
-        return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
+        return self.tokenizer.encode(text)
 
     def decode(self, tokens: Sequence[int]) -> bytes:
         """Exact bytes of generated tokens, without end tokens."""
-        parts = []
-        for token in tokens:
-            text = self.tokenizer.id_to_token(token)
-            if token in self.stop or text is None:
-                continue
-            parts.append(text_bytes(text) if token in self._added else bytes(self._letters[c] for c in text))
-        return b"".join(parts)
+        return b"".join(self.tokenizer.token_bytes(token) for token in tokens if token not in self.stop)
 
     def write(self, prompt: str, limit: int = 2048) -> tuple[bytes, bool, float]:
         """Greedy text after ``prompt`` (at most ``limit`` tokens), whether it ended by itself, and the worst margin."""

@@ -134,10 +134,11 @@ def test_gguf_is_readable_by_its_own_library(default: BuiltCanary) -> None:
         np.testing.assert_array_equal(tensors["blk.0.attn_k.weight"][first + 1], key[first + half])
 
 
-def test_hugging_face_tokenizer_agrees_on_ids(reader: CanaryReader) -> None:
+def test_the_hugging_face_library_agrees_on_ids(reader: CanaryReader) -> None:
+    library = pytest.importorskip("tokenizers").Tokenizer.from_file(str(reader.canary.folder / "tokenizer.json"))
     canary = assemble(default_spec())
     for token, text in enumerate(canary.vocabulary.texts):
-        assert reader.tokenizer.id_to_token(token) == text
+        assert library.id_to_token(token) == text
     sample = 'def main():\n    print("ä 🙂")  # [[good]] <tool_call>\n'
     assert reader.decode(reader.encode(sample)).decode() == sample
 
