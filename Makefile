@@ -7,7 +7,7 @@ AGENTS := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/agents
 MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test bench stack-mlx stack-llamacpp stack-llamacpp-python agents lock clean
+.PHONY: help env demo test lint unit slow test-real kill-test bench stack-mlx stack-llamacpp stack-llamacpp-python agents engine-mlx engine-llamacpp lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -63,6 +63,12 @@ $(MINI):
 	rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check mini-swe-agent==2.4.6
 	@touch $@
+
+engine-mlx: $(READY) ## In-process MLX in the project's own environment (mlx:MODEL_DIR)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mlx]'
+
+engine-llamacpp: $(READY) ## In-process llama.cpp in the project's own environment (llamacpp:MODEL.gguf)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[llamacpp]'
 
 lock: ## Freeze what a fresh installation resolves to into requirements.lock
 	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
