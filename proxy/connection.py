@@ -90,7 +90,7 @@ class Connection(UpstreamHalf):
         nowhere = self.fixed is None and self.upstream is None
         if nowhere or (self.fault is not None and self.mode != DRAIN and not self.forwarded):
             self._close()
-        elif not self.held:
+        elif not self.held or self.upstream_over:
             self._end_upstream()
         return True
 
@@ -149,6 +149,8 @@ class Connection(UpstreamHalf):
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+            if self.upstream_over:
+                self._linger()
         batch = Batch(now)
         at, count = 0, len(pieces)
         while at < count:
@@ -178,7 +180,7 @@ class Connection(UpstreamHalf):
                 self._hold(pieces[at:], batch)
                 return
         self._flush(batch)
-        if self.requests.pending():
+        if self.requests.pending() and not self.upstream_over:
             self.timer = self.relay.loop.call_later(HEAD_SECONDS, self._head_overdue)
 
     def _flush(self, batch: Batch) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from proxy.answers import answer
 from proxy.connect import ConnectError
-from proxy.sockets import reset
+from proxy.sockets import finish, reset
 from proxy.tap import ConnectionClosed, Event, RelayFault, SideClosed
 from proxy.upstream import Upstream
 from results.http1 import Framer
@@ -136,7 +136,9 @@ class Ends(asyncio.Protocol):
         """One reason less; read again when none is left."""
         if self.client_stops:
             self.client_stops &= ~why
-            if not self.client_stops and self.client is not None and not self.client.is_closing():
+            if self.client is None or self.client_ended or self.client.is_closing():
+                return
+            if not self.client_stops:
                 self.client.resume_reading()
 
     def stop_server(self, why: int) -> None:
@@ -149,7 +151,9 @@ class Ends(asyncio.Protocol):
         """One reason less; read again when none is left."""
         if self.server_stops:
             self.server_stops &= ~why
-            if not self.server_stops and self.server is not None and not self.server.is_closing():
+            if self.server is None or self.upstream_over or self.server.is_closing():
+                return
+            if not self.server_stops:
                 self.server.resume_reading()
 
     def put(self, event: Event) -> None:
@@ -182,14 +186,14 @@ class Ends(asyncio.Protocol):
             self.upstream_over = True
             self.put(SideClosed(self.number, monotonic_ns(), "upstream", "closed"))
             server.close()
-        elif server.can_write_eof():
-            server.write_eof()
+        else:
+            finish(server)
 
     def _finish_client(self) -> None:
         """Send FIN to the client once what is buffered has gone out; nothing may be written after it."""
         self.client_finished = True
-        if self.client is not None and not self.client.is_closing():
-            self.client.write_eof()
+        if self.client is not None:
+            finish(self.client)
 
     def _linger(self) -> None:
         """The upstream has ended: a client that neither sends nor leaves any more is not waited for for ever."""

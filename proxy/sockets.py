@@ -24,6 +24,13 @@ def tune(transport: asyncio.Transport, *, encrypted: bool = False) -> None:
     transport.set_write_buffer_limits(1 << 16 if encrypted else 0)
 
 
+def finish(transport: asyncio.Transport) -> None:
+    """Send FIN once what is buffered has gone out. A peer that has just reset shows itself by the next read."""
+    if not transport.is_closing():
+        with contextlib.suppress(OSError):
+            transport.write_eof()
+
+
 def reset(transport: asyncio.Transport) -> None:
     """Close with RST."""
     sock = transport.get_extra_info("socket")
