@@ -71,7 +71,6 @@ class Connection:
     """One client connection: its attempts, the framing of its response direction, who closed first."""
 
     __slots__ = (
-        "attempts",
         "client",
         "connected",
         "count",
@@ -89,8 +88,6 @@ class Connection:
         self.framer = Framer(response=True)
         self.waiting: deque[Attempt] = deque()
         """Attempts that have not ended, in order; the first is the one being answered."""
-        self.attempts: dict[int, int] = {}
-        """Exchange number -> attempt number, of the latest ones."""
         self.first_closed: tuple[str, str] | None = None
         """(side, how) of whoever ended first; the relay's own closing does not count."""
         self.connected: list[dict[str, Any]] = []

@@ -180,7 +180,9 @@ class Rebuilder(ResponseBuilder):
             self._put(line)
 
     def _side_closed(self, event: tap.SideClosed) -> None:
-        connection = self._connection(event.connection)
+        connection = self._connections.get(event.connection)
+        if connection is None:
+            return
         connection.note_closed(event.side, event.how)
         if event.side != "upstream" or event.how == "closed":
             return
@@ -221,10 +223,9 @@ class Rebuilder(ResponseBuilder):
             self._close(connection, attempt, event.at_ns)
 
     def _note(self, event: tap.Note) -> None:
-        connection = self._connections.get(event.connection)
         attempt = None
-        if event.exchange is not None and connection is not None:
-            attempt = connection.attempts.get(event.exchange)
+        if event.exchange is not None:
+            attempt = self._numbers.get((event.connection, event.exchange))
         fields = event.fields
         if event.exchange is not None and attempt is None:
             fields = {**fields, "connection": event.connection, "exchange": event.exchange}

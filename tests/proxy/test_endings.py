@@ -245,14 +245,18 @@ def test_notes_and_connections_are_told_with_their_attempt(tmp_path: Path) -> No
         Note(1, 2500, 1, "late", {"x": 1}),
         Note(1, 2500, None, "run", {"y": 1}),
         GONE,
+        Note(1, 5000, 1, "later still", {"z": 1}),
+        Note(7, 5000, 3, "of nobody", {}),
     ]
     reader_folder = tmp_path / "run"
     (exchange,) = record(reader_folder, events)
     assert exchange.noted("connected") == {"upstream": "up", "address": "127.0.0.1:9", "took_us": 5000}
     assert exchange.noted("engine") == {"tokens": [1, 2]}
+    assert exchange.noted("late") == {"x": 1}
+    assert exchange.noted("later still") == {"z": 1}
     reader = RunReader(reader_folder)
     list(reader)
-    assert [note.kind for note in reader.run_notes] == ["run"]
+    assert [note.kind for note in reader.run_notes] == ["run", "of nobody"]
 
 
 def test_a_head_that_comes_in_pieces_is_stored_line_by_line(tmp_path: Path) -> None:
