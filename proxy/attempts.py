@@ -20,6 +20,7 @@ class Attempt:
     __slots__ = (
         "broken",
         "detail",
+        "expected",
         "fault",
         "generation",
         "head",
@@ -52,6 +53,8 @@ class Attempt:
         self.kept: list[bytes] | None = None
         self.references: RequestReferences | None = None
         self.detail = ""
+        self.expected = False
+        """Whether the framing of responses knows of this request."""
         self.fault: tuple[str, str, bytes] | None = None
         """(end, detail, answer) of a fault that came while the request was still being sent."""
         self.request_complete = False

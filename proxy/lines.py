@@ -134,9 +134,9 @@ class LineBuilder(ABC):
     ) -> None:
         self._finish_held(attempt, at_ns)
         connection.waiting.remove(attempt)
-        text, base64 = as_text(self._redactor.mask(answer))
+        text, base64 = as_text(self._redactor.mask(answer)) if answer else (None, None)
         request, response = attempt.request.read, attempt.response.read
-        detail = self._redactor.text(detail)
+        detail = self._redactor.text(detail) if detail else ""
         self._put(End(attempt.id, self._at_us(attempt, at_ns), reason, request, response, detail, text, base64))
         self.open_attempts -= 1
         self.ended[reason] = self.ended.get(reason, 0) + 1

@@ -49,11 +49,17 @@ class RequestHead(NamedTuple):
 
 
 class ResponseHead(NamedTuple):
-    """A response's head: masked bytes, its header fields (masked), its content coding."""
+    """A response's head: masked bytes, its header fields (masked), its content coding.
+
+    `plain_length` is the body's length where it is a final one with a stated length, neither coded nor chunked.
+    """
 
     raw: bytes
     headers: tuple[tuple[str, str], ...]
     content_encoding: str
+    status: int
+    reason: str
+    plain_length: int | None
 
 
 class Redactor:
@@ -182,7 +188,8 @@ class Redactor:
             masked = self._head(raw, response=True)
             headers = parse_headers(masked)
             coding = next((value for name, value in headers if name.lower() == "content-encoding"), "")
-            head = ResponseHead(masked, tuple(headers), coding)
+            head = _response_head(raw, masked, tuple(headers), coding)
+            head = head._replace(reason=self.text(head.reason))
             self._forget_if_older()
             self._responses[raw] = head
         return head
@@ -311,3 +318,15 @@ class Redactor:
         self.secrets.learn(unquote_to_bytes(match[3].replace(b"+", b" ")))
         self.secrets.learn(unquote_to_bytes(match[3]))
         return match[1] + match[2] + b"=" + MASK * len(match[3])
+
+
+def _response_head(
+    raw: bytes, masked: bytes, headers: tuple[tuple[str, str], ...], content_encoding: str
+) -> ResponseHead:
+    pieces = Framer(response=True).feed(raw)
+    head = pieces[0].head if pieces and pieces[0].data == raw else None
+    if head is None:
+        return ResponseHead(masked, headers, content_encoding, 0, "", None)
+    simple = head.status >= 200 and not (head.chunked or head.upgrade or content_encoding)
+    reason = head.reason.decode("latin-1")
+    return ResponseHead(masked, headers, content_encoding, head.status, reason, head.length if simple else None)
