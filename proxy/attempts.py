@@ -21,6 +21,7 @@ class Attempt:
         "broken",
         "detail",
         "examined",
+        "expected",
         "fault",
         "generation",
         "head",
@@ -55,6 +56,8 @@ class Attempt:
         self.detail = ""
         self.examined = 0
         """Which secrets were known when its request's masking began."""
+        self.expected = False
+        """Whether the framing of responses knows of this request."""
         self.fault: tuple[str, str, bytes] | None = None
         """(end, detail, answer) of a fault that came while the request was still being sent."""
         self.request_complete = False
@@ -74,7 +77,6 @@ class Connection:
     """One client connection: its attempts, the framing of its response direction, who closed first."""
 
     __slots__ = (
-        "attempts",
         "client",
         "connected",
         "count",
@@ -92,8 +94,6 @@ class Connection:
         self.framer = Framer(response=True)
         self.waiting: deque[Attempt] = deque()
         """Attempts that have not ended, in order; the first is the one being answered."""
-        self.attempts: dict[int, int] = {}
-        """Exchange number -> attempt number, of the latest ones."""
         self.first_closed: tuple[str, str] | None = None
         """(side, how) of whoever ended first; the relay's own closing does not count."""
         self.connected: list[dict[str, Any]] = []

@@ -15,7 +15,8 @@ import regex
 
 from proxy.fields import FieldScanner, field_pattern
 from proxy.secrets import MIN_HELD_BYTES, Secrets, blank
-from results.body import CodingError, ContentDecoder, PayloadSplitter
+from results.body import PayloadSplitter
+from results.coding import CodingError, ContentDecoder
 
 MAX_HELD_BYTES = 1 << 16
 """A pattern that is still undecided after so many bytes counts as matched."""

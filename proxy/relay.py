@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from proxy.connect import tls_context
@@ -21,8 +21,6 @@ from proxy.listen import ListenError, bind, check_bind
 from proxy.rewrite import Request
 from proxy.tap import Tap
 from proxy.upstream import Upstream
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +74,6 @@ class Stats:
     def as_dict(self) -> dict[str, Any]:
         """The counters by name."""
         return asdict(self)
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on uvloop where that is installed, else on asyncio's own loop."""
-    try:
-        import uvloop  # noqa: PLC0415 - optional, and not on Windows
-    except ImportError:
-        return asyncio.run(main)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
 
 
 class Relay:

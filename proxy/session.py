@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-from proxy.listen import ListenError
+from proxy.listen import ListenError, raise_file_limit
 from proxy.recorder import Recorder
 from proxy.redact import Redactor
 from proxy.relay import Relay, RelayConfig, listeners_for
 from proxy.tap import Note
-from proxy.upstream import Upstream, UpstreamError, parse_upstream
+from proxy.upstream import Upstream, UpstreamError, parse_upstreams
 from results import runs
 from results.journal import SEGMENT_BYTES, JournalError
 from results.manifest import Fact, Manifest, ManifestError, UpstreamFacts, known, new_manifest, unknown, write_manifest
@@ -57,24 +57,13 @@ class SessionOptions:
     """What the caller knows of the first upstream (it may have started it)."""
 
 
-def parse_upstreams(specifications: tuple[str, ...]) -> tuple[Upstream, ...]:
-    """Upstreams with distinct names. Raises SessionError. A trailing /v1 is dropped: clients send it themselves."""
-    if not specifications:
-        raise SessionError("no upstream: name the server to record, for example --upstream http://localhost:8080")
-    found: list[Upstream] = []
-    for specification in specifications:
-        try:
-            upstream = parse_upstream(specification)
-        except UpstreamError as wrong:
-            raise SessionError(str(wrong)) from None
-        if upstream.prefix.endswith("/v1"):
-            upstream = replace(upstream, prefix=upstream.prefix.removesuffix("/v1"))
-        found.append(upstream)
-    names = [upstream.name for upstream in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise SessionError(f"two upstreams are called {name!r}: name them, as in --upstream {name}2=http://...")
-    return tuple(found)
+def parsed_upstreams(specifications: tuple[str, ...]) -> tuple[Upstream, ...]:
+    """Upstreams as the relay wants them. Raises SessionError. A trailing /v1 is dropped: clients send it themselves."""
+    try:
+        found = parse_upstreams(specifications)
+    except UpstreamError as wrong:
+        raise SessionError(str(wrong)) from None
+    return tuple(replace(upstream, prefix=upstream.prefix.removesuffix("/v1")) for upstream in found)
 
 
 class RecordingSession:
@@ -84,7 +73,7 @@ class RecordingSession:
         self.options = options
         self.folder = Path()
         self.run = ""
-        self.upstreams = parse_upstreams(options.upstreams)
+        self.upstreams = parsed_upstreams(options.upstreams)
         self.relay: Relay
         self.recorder: Recorder
         self._engines = contextlib.AsyncExitStack()
@@ -120,6 +109,7 @@ class RecordingSession:
                 self.recorder,
             )
             self.recorder.start()
+            raise_file_limit()
             await self.relay.start()
         except BaseException as wrong:
             await self._engines.aclose()

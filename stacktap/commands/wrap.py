@@ -57,12 +57,12 @@ async def _wrap(options: SessionOptions, models: tuple[str, ...], agent: tuple[s
     from proxy.child import run_child
     from proxy.client_files import agent_environment
     from proxy.clients import Pointing, agent_of, base_url_environment, filled_command
-    from proxy.session import RecordingSession, parse_upstreams
+    from proxy.session import RecordingSession, parsed_upstreams
     from proxy.upstream_models import model_names
     from results.manifest import known
 
     hint = agent_of(agent)
-    upstream = parse_upstreams(options.upstreams)[0]
+    upstream = parsed_upstreams(options.upstreams)[0]
     if hint is not None and not models:
         models = await model_names(upstream, options.relay)
     name = hint.name if hint is not None else Path(agent[0]).name

@@ -11,7 +11,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.body import Body, CodingError, ContentDecoder, PayloadSplitter, decode_body
+from results.body import Body, PayloadSplitter, decode_body
+from results.coding import CodingError, ContentDecoder
 from results.http1 import Framer, Kind
 
 

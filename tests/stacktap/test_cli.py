@@ -87,7 +87,7 @@ def test_the_proxy_listens_quickly(tmp_path: Path) -> None:
         (["proxy", "--upstream", "ftp://x"], 3, "unknown scheme"),
         (["proxy", "--upstream", "localhost:8080"], 3, "http://localhost:8080"),
         (["proxy", "--upstream", "mlx:/no/such/model"], 3, "there is no /no/such/model"),
-        (["proxy", "--upstream", "http://a", "--upstream", "http://b"], 3, "name them"),
+        (["proxy", "--upstream", "a=http://a", "--upstream", "a=http://b"], 3, "its own name"),
         (["proxy", "--upstream", "http://a", "--listen", "0.0.0.0"], 3, "--allow-remote"),
         (["proxy", "--upstream", "http://a", "--redact", "("], 3, "("),
         (["show", "nothing"], 3, "stacktap runs"),
