@@ -18,6 +18,9 @@ from stacks.jsontext import LOOSE, SPACE, STRING, decode_string, skip_value
 MAX_DEPTH = 200
 """Containers nested deeper than this are skipped, noted and read as None."""
 
+MAX_NOTES = 1000
+"""Notes beyond this number are dropped, but for those that end a reading."""
+
 Path = tuple[str | int, ...]
 """Keys and array positions that lead to a value inside a JSON text."""
 
@@ -136,7 +139,8 @@ class _Reader:
         self.open = True
 
     def note(self, code: str, message: str, start: int, end: int) -> None:
-        self.reading.notes.append(JsonNote(code, message, start, end))
+        if len(self.reading.notes) < MAX_NOTES or code in ("truncated", "syntax", "trailing_data"):
+            self.reading.notes.append(JsonNote(code, message, start, end))
 
     def run(self) -> Reading:
         if self.data.startswith(b"\xef\xbb\xbf"):
@@ -324,7 +328,7 @@ class _Reader:
     def odd_string(self, raw: bytes, start: int) -> str:
         text, problems = decode_string(raw)
         for code, message in problems:
-            self.note(code, message, start, start + len(raw))
+            self.note(code, message, start, min(start + len(raw), len(self.data)))
         return text
 
 

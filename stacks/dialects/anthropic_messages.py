@@ -60,6 +60,7 @@ class MessagesAssembler:
         self._context = context
         self._turn = Turn()
         self._blocks: dict[int, _Block] = {}
+        self._top = -1
         self._usage: dict[str, object] = {}
         self._where_usage: list[Fragment] = []
         self._started = False
@@ -173,26 +174,27 @@ class MessagesAssembler:
         if type(index) is int:
             return index
         self._context.flag("index_missing" if index is None else "index_type", f"the block index is {index!r}")
-        return max(self._blocks, default=0)
+        return max(self._top, 0)
 
     def _open(self, event: int, value: dict[str, object]) -> None:
         raw = value.get("content_block")
         index = self._index(value)
         if index in self._blocks:
             self._context.flag("index_reused", f"two blocks share index {index}", f"index {index}")
-            index = max(self._blocks) + 1
+            index = self._top + 1
         self._block(index, raw if isinstance(raw, dict) else {}, event, ("content_block",))
 
     def _block(self, index: int, raw: dict[str, object], event: int, path: Path) -> _Block:
         """Open a block with what it already carries."""
-        kind = raw.get("type")
-        block = self._blocks[index] = _Block(kind if isinstance(kind, str) else "", raw, (event, path))
+        kind = text_of(raw.get("type")) or ""
+        self._top = max(self._top, index)
+        block = self._blocks[index] = _Block(kind, raw, (event, path))
         if kind in ("text", "thinking"):
-            text = raw.get(str(kind))
+            text = raw.get(kind)
             if isinstance(text, str):
-                block.pieces.add(text, event, (*path, str(kind)))
+                block.pieces.add(text, event, (*path, kind))
         elif kind != "tool_use" and kind not in _PARTS:
-            self._context.flag("block_unknown", f"a content block of type {kind!r}", str(kind))
+            self._context.flag("block_unknown", f"a content block of type {raw.get('type')!r}", kind)
         return block
 
     def _delta(self, event: Event, value: dict[str, object]) -> None:
