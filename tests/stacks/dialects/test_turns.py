@@ -262,7 +262,7 @@ def test_ollama_load_generate_and_error_line() -> None:
     assert (turn.finish, turn.finish_raw, turn.usage) == ("load", "load", None)
     lines = [{"model": "m", "response": text, "done": text == ""} for text in ("a", "b", "")]
     turn = turn_of(exchange("ollama_generate", ndjson(*lines)))
-    assert (turn.content, turn.finish, turn.finish_raw) == ("ab", "stop", "done")
+    assert (turn.content, turn.finish, turn.finish_raw) == ("ab", "stop", None)
     result = assemble(
         exchange("ollama_chat", ndjson({"model": "m", "message": {"content": "a"}, "done": False}, {"error": "boom"}))
     )
