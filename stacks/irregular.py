@@ -99,6 +99,10 @@ IRREGULARITIES: dict[str, tuple[str, str]] = {
     "answer_under_error": (DEVIATION, "a complete answer under an error status"),
     # body
     "plain_for_stream_request": (DEVIATION, "a plain body answers a request for a stream"),
+    "frame_differs": (
+        DEVIATION,
+        "the stream is framed in another way than the dialect's: lines for events or events for lines",
+    ),
     "stream_for_plain_request": (DEVIATION, "a stream answers a request for a plain body"),
     "content_type_lies": (DEVIATION, "the body is not what the content-type header says"),
     "mixed_dialects": (BREAKING, "the body speaks another dialect than the route, or several"),
@@ -138,6 +142,10 @@ class Irregularity:
         return IRREGULARITIES[self.code][0]
 
 
+MAX_IRREGULARITIES = 2000
+"""So many are listed apart; beyond that, others of a code already listed only raise its first count."""
+
+
 class IrregularityLog:
     """Collects irregularities; the same code about the same subject is counted, not listed again."""
 
@@ -154,6 +162,8 @@ class IrregularityLog:
         if code not in IRREGULARITIES:
             raise KeyError(code)
         known = self._seen.get((code, subject))
+        if known is None and len(self.items) >= MAX_IRREGULARITIES:
+            known = next((item for item in self.items if item.code == code), None)
         if known is not None:
             known.count += 1
             return

@@ -65,9 +65,8 @@ def check_ranges(result: Assembled) -> None:
             elif values:
                 assert values == [call.arguments]
             if call.name is not None:
-                assert call.name in "".join(
-                    result.body[start:end].decode() for start, end in ranges(result, call.where_name)
-                )
+                named = [json.loads(result.body[start:end]) for start, end in ranges(result, call.where_name)]
+                assert call.name == "".join(named)
 
 
 @pytest.mark.parametrize("item", SELECTION, ids=names(SELECTION))

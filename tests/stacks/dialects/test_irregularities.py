@@ -302,6 +302,10 @@ EXAMPLES: Mapping[str, list[WireExchange]] = {
         exchange("openai_chat", line({"content": "x"}, True, done_reason="stop")),
         chat(START, line({"content": "x"}), STOP),
     ],
+    "frame_differs": [
+        exchange("openai_chat", ndjson(START, chunk({"content": "x"}), STOP), {"stream": True}),
+        exchange("ollama_chat", sse(line({"content": "x"}), DONE, done=False)),
+    ],
     "body_empty": [exchange("openai_chat", b"", {"stream": False})],
     "body_not_json": [
         exchange("openai_chat", b"<html>x</html>"),
