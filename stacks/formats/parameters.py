@@ -12,7 +12,7 @@ from typing import Any
 
 from stacks.formats.json_reader import JsonReader
 from stacks.formats.json_text import loads
-from stacks.formats.model import Found, ParsedCall, Span
+from stacks.formats.model import MAX_FINDINGS, Found, ParsedCall, Span
 from stacks.formats.python_values import python_literal
 from stacks.formats.tools import OfferedTools
 
@@ -210,7 +210,7 @@ class _MarkupRun:
         if group == "loose":
             repairs.append("call_tag_spelling")
         pos = match.end()
-        while (parameter := self.s.parameter.match(self.text, pos)) is not None:
+        while len(draft.arguments) < MAX_FINDINGS and (parameter := self.s.parameter.match(self.text, pos)) is not None:
             key, types, spelled = self._parameter_name(parameter, draft.name)
             repairs.extend(spelled)
             value = self._value(parameter.end())
@@ -278,7 +278,8 @@ class _MarkupRun:
     def _unclosed(self, start: int) -> _Value:
         stop = self.s.value_stop.search(self.text, start)
         if stop is not None:
-            return _Value(start, stop.start(), stop.start(), False)
+            last = self.text.rfind(self.markup.parameter_close, start, stop.start())
+            return _Value(start, stop.start() if last < 0 else last, stop.start(), False)
         end = trim_cut_tag(self.text, start, self.s.cut_tag)
         return _Value(start, end, len(self.text), False)
 

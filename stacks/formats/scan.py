@@ -344,6 +344,11 @@ def all_markers() -> dict[str, tuple[str, ...]]:
     return dict(sorted(owners.items(), key=lambda item: -len(item[0])))
 
 
+@cache
+def _marker_starts() -> frozenset[str]:
+    return frozenset(marker[:2] for marker in all_markers())
+
+
 _MAX_LEAKS = 200
 
 
@@ -356,7 +361,10 @@ def _leaks(text: str, claimed: Sequence[Span]) -> tuple[Leak, ...]:
     spans = sorted(claimed)
     joined = complement(complement(spans, len(text)), len(text)) if spans else []
     leaks: list[Leak] = []
+    absent = {start for start in _marker_starts() if start not in text}
     for marker, owners in all_markers().items():
+        if marker[:2] in absent:
+            continue
         at = text.find(marker)
         hits = 0
         while at >= 0 and hits < _MAX_LEAKS:
