@@ -205,7 +205,7 @@ def _by_signature(facts: Facts) -> Verdict | None:
 
 def _by_words(facts: Facts) -> Verdict | None:
     row = next((found for text in facts.error_messages if (found := kind_of(text)) is not None), None)
-    if row is None or (row.name == "request.invalid_param" and facts.status != 400 and _reader_failed(facts)):
+    if row is None or (row.name == "request.invalid_param" and _reader_failed(facts)):
         return None
     return refine(facts, Verdict(row.name, remedy=row.remedy, confidence="medium"))
 
@@ -264,9 +264,12 @@ def _lost_user_turn(facts: Facts, text: str) -> bool:
 
 
 def _reader_failed(facts: Facts) -> bool:
-    """Whether a JSON or XML reader complains although the request's body is fine and tools are offered: what it read
-    can only be the model's output."""
-    return facts.offers and facts.request.body_error is None and bool(JSON_WORDS.search(facts.error_text))
+    """Whether a JSON or XML reader complains although the request's body is fine: what it read can only be the model's
+    output. (A failed request of the server's own, which names an address, is not meant.)"""
+    text = facts.error_text
+    if facts.request.body_error is not None or re.search(r"https?://|\b(?:post|get) \"", text, re.IGNORECASE):
+        return False
+    return facts.generates and facts.status != 400 and bool(JSON_WORDS.search(text))
 
 
 def _by_status(facts: Facts) -> Verdict | None:

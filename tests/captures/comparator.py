@@ -35,6 +35,8 @@ class Came:
     finish: str = ""
     ended: bool = False
     objects: int = 0
+    spent: int = -1
+    ids: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -101,6 +103,7 @@ def came_of(record: dict[str, Any]) -> Came:
     calls: dict[Any, list[str]] = {}
     for item in objects:
         _take(came, item, calls)
+    came.ids = re.findall(r'"(?:id|call_id)":\s*"([A-Za-z0-9_-]+)"', text)
     came.calls += [(name, _value(arguments)) for name, arguments in calls.values()]
     if came.status >= 400 and not came.error:
         came.error = text[:500] or "empty"
@@ -137,7 +140,10 @@ def _take(came: Came, item: dict[str, Any], calls: dict[Any, list[str]]) -> None
     if item.get("error") or item.get("object") == "error" or item.get("type") == "error":
         came.error = came.error or _error_text(item.get("error") or item)
         return
-    for choice in (item.get("choices") or [])[:1]:
+    usage = item.get("usage")
+    if isinstance(usage, dict):
+        came.spent = usage.get("completion_tokens") or came.spent
+    for choice in [each for each in item.get("choices") or [] if each.get("index", 0) == 0][:1]:
         part = choice.get("delta") or choice.get("message") or {}
         came.text += part.get("content") or choice.get("text") or ""
         came.reasoning += part.get("reasoning_content") or part.get("reasoning") or ""
@@ -298,7 +304,8 @@ def _stopped(asked: Asked, came: Came, kind: str, server: str) -> Fact:
     if not AFTER_MODEL.search(came.error):
         return Fact({"gate.*", "request.*", "template.*", "transport.*", "engine.*"}, {"refused", "unknown"}, "refused", lost)
     if kind in MODEL:
-        return Fact({MODEL[kind]}, {"refused"}, "a bad call, answered with an error")
+        names = {MODEL[kind]} if asked.names else {MODEL[kind], "parser.server_error"}
+        return Fact(names, {"refused"}, "a bad call, answered with an error")
     if kind.startswith("endless"):
         return Fact({"truncation.cut_inside_call", "truncation.output_budget"}, {"refused"}, "cut, then an error")
     if "unexpected end of JSON" in came.error and asked.limit is not None and asked.limit <= 16:
@@ -342,9 +349,9 @@ def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:
 
 
 def _constrained(asked: Asked, came: Came, server: str) -> bool:
-    if server.startswith("llama-server") or asked.choice in ("required", "named") or asked.format is not None:
+    if ("llama-server" in server and "python" not in server) or asked.choice in ("required", "named") or asked.format is not None:
         return True
-    return server.startswith("Ollama") and bool(came.calls)
+    return server.startswith("Ollama") and any(re.fullmatch(r"[A-Za-z0-9]{32}", each) for each in came.ids)
 
 
 def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:
@@ -353,7 +360,8 @@ def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, s
     if came.calls and came.calls == calls and kind in ("valid_call", "open_thought_call"):
         return Fact({"ok.native_call"}, {"intact"}, "delivered as written")
     whole = bool(text) and squeeze(text) in squeeze(came.reasoning + came.text)
-    if kind.startswith("endless") or (came.finish in ("length", "max_tokens") and not whole and came.calls != calls):
+    limited = came.finish in ("length", "max_tokens") or (came.spent == asked.limit and _broken(came))
+    if kind.startswith("endless") or (limited and not whole and came.calls != calls):
         return Fact({"truncation.output_budget", "truncation.cut_inside_call"}, {"cut"}, "a limit ended it", lost)
     if came.calls:
         return _delivered(asked, came, written, server)
@@ -373,6 +381,10 @@ def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, s
     return Fact({name}, {where}, "a good call, lost", lost)
 
 
+def _broken(came: Came) -> bool:
+    return any(isinstance(arguments, tuple) for _, arguments in came.calls)
+
+
 def _where(came: Came, text: str, prose: str) -> str:
     if squeeze(text) in squeeze(came.text) or (bare(text) and bare(text) == bare(came.text)):
         return "left_as_text"
@@ -386,7 +398,7 @@ def _where(came: Came, text: str, prose: str) -> str:
     left = squeeze(came.text)
     if not left or left == squeeze(prose) or (prose and left in squeeze(prose)):
         return "dropped"
-    return "altered" if "get_weather" in left else "dropped"
+    return "altered" if "get_weather" in left or "arguments" in left else "dropped"
 
 
 def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:
@@ -395,13 +407,16 @@ def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, st
     constrained = _constrained(asked, came, server)
     if kind in MODEL:
         if came.calls == calls:
-            return Fact({MODEL[kind]}, {"intact", "repaired"}, "a bad call, delivered")
+            words = {"constrained"} if constrained else {"intact"} if kind != "malformed_call" else {"repaired"}
+            return Fact({MODEL[kind]}, words, "a bad call, delivered")
         words = {"constrained"} if constrained and not server.startswith("Ollama") else {"altered", "repaired", "constrained"}
         return Fact({MODEL[kind]}, words, "a bad call, changed")
     if kind in ("prose", "thoughts", "nothing") or kind.startswith("endless"):
         if constrained:
             return Fact({"ok.native_call", "parser.altered"}, {"constrained"}, "a call was forced")
         return Fact({"parser.phantom"}, {"phantom"}, "no call was written")
+    if asked.parallel is False and came.calls == calls[:1]:
+        return Fact({"ok.native_call"}, {"constrained"}, "one call, as asked")
     if constrained:
         return Fact({"ok.native_call", "parser.altered", "parser.dropped"}, {"constrained", "altered", "dropped"}, "forced")
     if all(call in calls for call in came.calls):

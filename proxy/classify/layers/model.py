@@ -6,6 +6,7 @@ import re
 
 from proxy.classify.facts import Facts, JudgedCall
 from proxy.classify.judged import Judgement
+from proxy.classify.layers.parser import soft_repairs
 from proxy.classify.verdict import RAW, Verdict
 from stacks.formats import TextCall, check_call
 
@@ -53,7 +54,7 @@ def _of(facts: Facts, judged: JudgedCall) -> Verdict | None:
             detail=judged.reason,
             remedy="answer the call with the schema's complaint; use a stronger model or a constrained mode",
         )
-        if _types_may_be_lost(facts, judged):
+        if _types_may_be_lost(facts, judged) or (facts.constrains and facts.choice != "auto"):
             verdict.wrote, verdict.delivery = "unknown", "unknown"
             return verdict.undetermined(RAW)
         return verdict
@@ -121,7 +122,7 @@ def _looks_meant(facts: Facts, start: int) -> bool:
 def _of_text(facts: Facts, found: TextCall) -> Verdict | None:
     call = found.call
     evidence = [facts.cite_text(call.span.start, call.span.end, "a call in the text")]
-    if call.repairs or not call.complete or not found.has_object:
+    if not soft_repairs(found) or not call.complete or not found.has_object:
         why = ", ".join(call.repairs) or ("it ends early" if not call.complete else "its arguments are no object")
         return Verdict(
             "model.malformed_call",
