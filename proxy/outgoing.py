@@ -23,13 +23,14 @@ class BodyMask(Protocol):
 class Outgoing:
     """Builds the lines of one direction. `read` bytes came from the socket, `stored` of them are in lines."""
 
-    __slots__ = ("_attempt", "_direction", "_held", "_mask", "read", "stored", "withheld")
+    __slots__ = ("_attempt", "_direction", "_early", "_held", "_mask", "read", "stored", "withheld")
 
     def __init__(self, attempt: int, direction: Direction) -> None:
         self._attempt = attempt
         self._direction: Direction = direction
         self._mask: BodyMask | None = None
         self._held = b""
+        self._early = 0
         self.read = 0
         self.stored = 0
         self.withheld = False
@@ -40,9 +41,15 @@ class Outgoing:
 
     def head(self, masked: bytes) -> int:
         """A whole head, masked; it goes out with the read that completed it. Returns the wire offset it begins at."""
-        start = self.stored + len(self._held)
-        self._held += masked
+        start = self.stored + len(self._held) - self._early
+        self._held += masked[self._early :]
+        self._early = 0
         return start
+
+    def early_head(self, masked: bytes) -> None:
+        """The beginning of a head that is not whole yet, masked."""
+        self._held += masked[self._early :]
+        self._early = len(masked)
 
     def body(self, data: bytes) -> None:
         """Body bytes as on the wire."""

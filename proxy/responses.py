@@ -42,6 +42,8 @@ class ResponseBuilder(LineBuilder):
                 attempt = connection.answering()
         size += len(framer.pending()) - carried
         if size and attempt is not None:
+            if framer.pending():
+                self._early_head(connection, attempt, final=False)
             self._flush(attempt, size, at_ns, heads)
         elif size:
             self._left_over(connection, b"", at_ns)
@@ -79,6 +81,20 @@ class ResponseBuilder(LineBuilder):
         return HeadLine(
             attempt.id, self._at_us(attempt, at_ns), head.status, reason, masked.headers, start, len(head.raw)
         )
+
+    def _early_head(self, connection: Connection, attempt: Attempt, *, final: bool) -> None:
+        """Store what there is of a head that is not whole: its whole lines, or (`final`) all of it."""
+        pending = connection.framer.pending()
+        part = pending if final else pending[: pending.rfind(b"\n") + 1]
+        if part:
+            attempt.response.early_head(self._redactor.response_head(part).raw)
+
+    def _end(
+        self, connection: Connection, attempt: Attempt, reason: str, detail: str, at_ns: int, *, answer: bytes = b""
+    ) -> None:
+        if attempt is connection.answering() and attempt.response.read and not attempt.opaque:
+            self._early_head(connection, attempt, final=True)
+        super()._end(connection, attempt, reason, detail, at_ns, answer=answer)
 
     def _flush(self, attempt: Attempt, size: int, at_ns: int, heads: list[HeadLine]) -> None:
         """Put the lines of one read: its bytes first, then the heads that became whole in it."""

@@ -244,7 +244,7 @@ class Exchange:
         if not final:
             return None, opaque if framer.opaque or not heads else len(stream.data)
         start, head = final[0]
-        if head.until_close:
+        if head.until_close or stream.withheld is not None:
             finished = self.end == "complete"
         interim = [head for _, head in heads if head.interim]
         return HttpResponse(stream, head, start, body_end, finished, interim=interim), opaque
