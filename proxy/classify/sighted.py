@@ -143,7 +143,9 @@ def _failed(facts: Facts, blind: Outcome, written: Written) -> Verdict:
         return Verdict(blind.name, fault="config", delivery="refused", evidence=evidence, detail=blind.detail)
     if written.kind in _MODEL_CODES:
         verdict = Verdict(_MODEL_CODES[written.kind], delivery="refused", evidence=evidence)
-        verdict.detail = f"the model's text is no good call ({written.reason}), and the server answered it with an error"
+        verdict.detail = (
+            f"the model's text is no good call ({written.reason}), and the server answered it with an error"
+        )
         return verdict
     if blind.layer == "engine":
         return Verdict(blind.name, fault="stack", delivery="refused", evidence=evidence, detail=blind.detail)
@@ -264,7 +266,9 @@ def _nothing(facts: Facts) -> Verdict:
     if not facts.text.strip() and not facts.reasoning.strip():
         detail = "the model ends at once; nothing was lost"
         evidence = [facts.cite_body("nothing in it")]
-        return Verdict("nonresponse.empty", fault="model", ran="yes", delivery="intact", evidence=evidence, detail=detail)
+        return Verdict(
+            "nonresponse.empty", fault="model", ran="yes", delivery="intact", evidence=evidence, detail=detail
+        )
     verdict = Verdict("ok.final_answer", delivery="constrained", evidence=[facts.cite_body("what came")])
     verdict.flags.append("engine.constrained")
     verdict.detail = "the model writes nothing when it runs freely"
@@ -315,7 +319,9 @@ def _lost_call(facts: Facts, written: Written, where: Delivery) -> Verdict:
         name = "parser.in_reasoning" if written.inside_reasoning else "parser.left_as_text"
         return Verdict(name, delivery="left_as_text", evidence=evidence, detail="the call came as text")
     if where == "in_reasoning":
-        return Verdict("parser.in_reasoning", delivery="in_reasoning", evidence=evidence, detail="the call is in reasoning")
+        return Verdict(
+            "parser.in_reasoning", delivery="in_reasoning", evidence=evidence, detail="the call is in reasoning"
+        )
     if where == "constrained":
         verdict = Verdict("ok.final_answer", delivery="constrained", evidence=evidence)
         verdict.flags.append("engine.constrained")
@@ -348,13 +354,21 @@ def _where(facts: Facts, written: Written) -> Delivery:
     prose = _squeeze(written.prose)
     if known and (known in text or (core and core == _bare(facts.text))):
         return "left_as_text"
-    if written.kind == "prose" and prose and (prose in text or (text and _bare(written.prose).endswith(_bare(facts.text)))):
+    if (
+        written.kind == "prose"
+        and prose
+        and (prose in text or (text and _bare(written.prose).endswith(_bare(facts.text))))
+    ):
         return "left_as_text"
     if known in reasoning or (core and core == _bare(facts.reasoning + facts.text) and not text):
         return "in_reasoning"
     if not text and not reasoning:
         return "dropped"
-    if written.kind != "prose" and core.startswith(_bare(facts.reasoning + facts.text)) and not find_calls(facts.text).calls:
+    if (
+        written.kind != "prose"
+        and core.startswith(_bare(facts.reasoning + facts.text))
+        and not find_calls(facts.text).calls
+    ):
         return "dropped"
     if written.calls and any(name in text for name, _ in written.calls):
         return "left_as_text" if _same_calls(facts, written) else "altered"

@@ -13,10 +13,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-import known_texts as known
+from tests.captures import known_texts as known
 
 Call = tuple[str, Any]
-SERVICE = re.compile(r"/api/(?:show|ps|tags|version|embed)|/models|/health|/metrics|tokenize|count_tokens|render|/batch")
+SERVICE = re.compile(
+    r"/api/(?:show|ps|tags|version|embed)|/models|/health|/metrics|tokenize|count_tokens|render|/batch"
+)
 AFTER_MODEL = re.compile(
     r"\bEOF\b|XML syntax|failed to parse (?:JSON|XML)|invalid character|error parsing tool call|grammar stack|"
     r"returned invalid tool call arguments"
@@ -71,7 +73,9 @@ def asked_of(record: dict[str, Any]) -> Asked:
     if isinstance(choice, dict):
         choice = {"auto": "auto", "any": "required", "none": "none"}.get(str(choice.get("type")), "named")
     choice = {"any": "required"}.get(str(choice), str(choice))
-    limit = next((body[key] for key in ("max_tokens", "max_completion_tokens", "max_output_tokens") if key in body), None)
+    limit = next(
+        (body[key] for key in ("max_tokens", "max_completion_tokens", "max_output_tokens") if key in body), None
+    )
     if limit is None and isinstance(body.get("options"), dict):
         limit = body["options"].get("num_predict")
     shape = next((body[key] for key in ("response_format", "format", "structured_outputs", "text", "grammar", "regex",
@@ -192,7 +196,11 @@ def _anthropic(came: Came, item: dict[str, Any], calls: dict[Any, list[str]]) ->
         came.reasoning += delta.get("thinking") or ""
         if "partial_json" in delta and ("a", item["index"]) in calls:
             calls[("a", item["index"])][1] += delta["partial_json"]
-    stop = item.get("stop_reason") or (item.get("delta") or {}).get("stop_reason") if isinstance(item.get("delta") or {}, dict) else None
+    stop = (
+        item.get("stop_reason") or (item.get("delta") or {}).get("stop_reason")
+        if isinstance(item.get("delta") or {}, dict)
+        else None
+    )
     came.finish = stop or came.finish
 
 
@@ -300,9 +308,13 @@ def _stopped(asked: Asked, came: Came, kind: str, server: str) -> Fact:
     """An error, or no answer at all."""
     lost = kind in ("valid_call", "open_thought_call")
     if came.status == 0:
-        return Fact({"transport.*", "engine.wedged", "protocol.done_missing"}, {"unknown", "cut", "refused"}, "silence", lost)
+        return Fact(
+            {"transport.*", "engine.wedged", "protocol.done_missing"}, {"unknown", "cut", "refused"}, "silence", lost
+        )
     if not AFTER_MODEL.search(came.error):
-        return Fact({"gate.*", "request.*", "template.*", "transport.*", "engine.*"}, {"refused", "unknown"}, "refused", lost)
+        return Fact(
+            {"gate.*", "request.*", "template.*", "transport.*", "engine.*"}, {"refused", "unknown"}, "refused", lost
+        )
     if kind in MODEL:
         names = {MODEL[kind]} if asked.names else {MODEL[kind], "parser.server_error"}
         return Fact(names, {"refused"}, "a bad call, answered with an error")
@@ -310,7 +322,9 @@ def _stopped(asked: Asked, came: Came, kind: str, server: str) -> Fact:
         return Fact({"truncation.cut_inside_call", "truncation.output_budget"}, {"refused"}, "cut, then an error")
     if "unexpected end of JSON" in came.error and asked.limit is not None and asked.limit <= 16:
         return Fact({"truncation.cut_inside_call"}, {"refused"}, "cut, then an error", lost)
-    return Fact({"parser.server_error", "engine.grammar_deadlock"}, {"refused"}, "good text, answered with an error", lost)
+    return Fact(
+        {"parser.server_error", "engine.grammar_deadlock"}, {"refused"}, "good text, answered with an error", lost
+    )
 
 
 def _is_cut(came: Came, text: str) -> bool:
@@ -339,7 +353,9 @@ def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:
     if after and squeeze(after) == squeeze(came.text):
         return Fact({"ok.final_answer", "ok.text_call"}, {"intact"}, "came as written, reasoning apart", faithful=True)
     if asked.format is not None:
-        return Fact({"ok.final_answer", "truncation.output_budget"}, {"constrained", "cut"}, "another format was forced")
+        return Fact(
+            {"ok.final_answer", "truncation.output_budget"}, {"constrained", "cut"}, "another format was forced"
+        )
     if bare(text) == bare(came.reasoning):
         name = "nonresponse.reasoning_only" if kind == "thoughts" else "parser.in_reasoning"
         return Fact({name}, {"intact"} if kind == "thoughts" else {"in_reasoning"}, "came as reasoning")
@@ -349,7 +365,11 @@ def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:
 
 
 def _constrained(asked: Asked, came: Came, server: str) -> bool:
-    if ("llama-server" in server and "python" not in server) or asked.choice in ("required", "named") or asked.format is not None:
+    if (
+        ("llama-server" in server and "python" not in server)
+        or asked.choice in ("required", "named")
+        or asked.format is not None
+    ):
         return True
     return server.startswith("Ollama") and any(re.fullmatch(r"[A-Za-z0-9]{32}", each) for each in came.ids)
 
@@ -407,9 +427,13 @@ def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, st
     constrained = _constrained(asked, came, server)
     if kind in MODEL:
         if came.calls == calls:
-            words = {"constrained"} if constrained else {"intact"} if kind != "malformed_call" else {"repaired"}
+            words = {"intact"} if kind != "malformed_call" else {"constrained"} if constrained else {"repaired"}
             return Fact({MODEL[kind]}, words, "a bad call, delivered")
-        words = {"constrained"} if constrained and not server.startswith("Ollama") else {"altered", "repaired", "constrained"}
+        words = (
+            {"constrained"}
+            if constrained and not server.startswith("Ollama")
+            else {"altered", "repaired", "constrained"}
+        )
         return Fact({MODEL[kind]}, words, "a bad call, changed")
     if kind in ("prose", "thoughts", "nothing") or kind.startswith("endless"):
         if constrained:
@@ -418,7 +442,9 @@ def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, st
     if asked.parallel is False and came.calls == calls[:1]:
         return Fact({"ok.native_call"}, {"constrained"}, "one call, as asked")
     if constrained:
-        return Fact({"ok.native_call", "parser.altered", "parser.dropped"}, {"constrained", "altered", "dropped"}, "forced")
+        return Fact(
+            {"ok.native_call", "parser.altered", "parser.dropped"}, {"constrained", "altered", "dropped"}, "forced"
+        )
     if all(call in calls for call in came.calls):
         return Fact({"parser.dropped"}, {"dropped"}, "some calls are missing", True)
     return Fact({"parser.altered", "parser.marker_leak"}, {"altered"}, "a good call, changed", True)

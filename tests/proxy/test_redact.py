@@ -39,7 +39,14 @@ def test_secret_headers_are_masked_and_learned(line: str, masked: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["Idempotency-Key: stainless-0123456789", "Sec-WebSocket-Key: dGhlIHNhbXBsZQ==", "X-Max-Tokens: 12345678", "X-RateLimit-Remaining-Tokens: 149984", "User-Agent: OpenAI/Python", "Keep-Alive: timeout=5"],
+    [
+        "Idempotency-Key: stainless-0123456789",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZQ==",
+        "X-Max-Tokens: 12345678",
+        "X-RateLimit-Remaining-Tokens: 149984",
+        "User-Agent: OpenAI/Python",
+        "Keep-Alive: timeout=5",
+    ],
 )
 def test_ordinary_headers_stay(line: str) -> None:
     redactor = Redactor()

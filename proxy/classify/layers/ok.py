@@ -37,15 +37,17 @@ def _native(facts: Facts) -> Verdict:
     call = facts.calls[0].call
     verdict = Verdict(
         "ok.native_call",
-        delivery="intact",
-        wrote="valid_call",
         evidence=[facts.cite_call(call, "a valid call to an offered tool")],
         detail=f"{len(facts.calls)} valid call{'s' if len(facts.calls) > 1 else ''}",
     )
     if facts.constrains:
-        verdict.delivery, verdict.wrote, verdict.confidence = "constrained", "unknown", "medium"
+        verdict.confidence = "medium"
         verdict.flags.append("engine.constrained")
         verdict.detail += "; this server constrains calls while they are generated, so it may not be the model's own"
+    if facts.limit_reached:
+        verdict.confidence = "low"
+        verdict.flags.append("truncation.output_budget")
+        verdict.detail += "; a limit ended the answer, so more may have been meant"
     if repeats_last_call(facts):
         verdict.flags.append("model.loop")
         verdict.detail += "; the same call was just answered in the history"
@@ -77,8 +79,8 @@ def _answer(facts: Facts) -> Verdict:
     if not facts.offers or facts.choice == "none":
         name = "ok.text_call" if facts.scan.standing and _asked_in_text(facts) else "ok.final_answer"
         wrote = "valid_call" if name == "ok.text_call" else "prose"
-        return Verdict(name, delivery="intact", wrote=wrote, evidence=evidence, detail="text was asked for and came")
-    verdict = Verdict("ok.final_answer", delivery="intact", evidence=evidence, detail="an answer in text")
+        return Verdict(name, wrote=wrote, evidence=evidence, detail="text was asked for and came")
+    verdict = Verdict("ok.final_answer", evidence=evidence, detail="an answer in text")
     if _after_result(facts):
         verdict.wrote = "prose"
         return verdict
@@ -86,7 +88,6 @@ def _answer(facts: Facts) -> Verdict:
         verdict.name, verdict.wrote, verdict.detail = "ok.no_call_needed", "prose", "no call was due"
         return verdict
     if _call_due(facts) or _too_many_tokens(facts):
-        verdict.delivery = "unknown"
         if _too_many_tokens(facts):
             verdict.flags.append("parser.dropped")
             verdict.evidence.append(facts.cite_usage("more tokens than this text takes"))

@@ -123,7 +123,7 @@ def call_in_reasoning(facts: Facts) -> Verdict | None:
         detail="the call stands in the reasoning field and nothing else came",
         remedy="turn thinking off for this request, or fix the reasoning parser and template",
     )
-    if facts.reasoning[: span.start].strip():
+    if facts.reasoning[: span.start].strip() or _WRAPPER & set(found[0].call.repairs):
         return verdict.undetermined(RAW)
     verdict.wrote = "valid_call"
     return verdict

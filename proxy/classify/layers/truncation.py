@@ -100,7 +100,10 @@ def _limits(facts: Facts) -> list[Evidence]:
 def _budget(facts: Facts) -> Verdict | None:
     """The answer ends because a limit was reached, and what came is not a whole call."""
     turn = facts.turn
-    if turn is None or turn.finish != "length":
+    if turn is None:
+        return None
+    spent_on_nothing = facts.limit_reached and not facts.text.strip() and not facts.calls
+    if turn.finish != "length" and not spent_on_nothing:
         return None
     if facts.calls and all(judged.verdict == "ok" for judged in facts.calls):
         return None
