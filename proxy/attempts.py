@@ -20,6 +20,7 @@ class Attempt:
     __slots__ = (
         "broken",
         "detail",
+        "fault",
         "generation",
         "head",
         "id",
@@ -51,6 +52,8 @@ class Attempt:
         self.kept: list[bytes] | None = None
         self.references: RequestReferences | None = None
         self.detail = ""
+        self.fault: tuple[str, str, bytes] | None = None
+        """(end, detail, answer) of a fault that came while the request was still being sent."""
         self.request_complete = False
         self.response_complete = False
         self.responded = False

@@ -120,8 +120,12 @@ class LineBuilder(ABC):
                 self._put(line)
 
     def _close(self, connection: Connection, attempt: Attempt, at_ns: int) -> None:
-        reason, detail = ending(attempt, connection.first_closed)
-        self._end(connection, attempt, reason, detail, at_ns)
+        answer = b""
+        if attempt.fault is not None:
+            reason, detail, answer = attempt.fault
+        else:
+            reason, detail = ending(attempt, connection.first_closed)
+        self._end(connection, attempt, reason, detail, at_ns, answer=answer)
 
     def _end(
         self, connection: Connection, attempt: Attempt, reason: str, detail: str, at_ns: int, *, answer: bytes = b""

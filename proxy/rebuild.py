@@ -96,7 +96,7 @@ class Rebuilder(ResponseBuilder):
                 head.target,
                 forwarded if forwarded != head.target else None,
                 connection.client,
-                event.tags,
+                self._tags(event.tags),
                 event.complete,
                 text,
                 base64,
@@ -107,6 +107,9 @@ class Rebuilder(ResponseBuilder):
         self._put_decoded(out)
         self._request_stored(attempt, data)
         self._began(connection, attempt)
+
+    def _tags(self, tags: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        return tuple((self._redactor.text(name), self._redactor.text(value)) for name, value in tags) if tags else ()
 
     def _begin_request_body(self, attempt: Attempt, head: RequestHead) -> None:
         if head.has_body:
@@ -157,8 +160,8 @@ class Rebuilder(ResponseBuilder):
         for line in out.chunk(self._at_us(attempt, event.at_ns), len(event.data), data, parts, complete=event.complete):
             self._put(line)
         self._request_stored(attempt, data)
-        if attempt.response_complete and attempt.request_complete:
-            self._end(connection, attempt, "complete", "", event.at_ns)
+        if attempt.request_complete and (attempt.response_complete or attempt.fault is not None):
+            self._close(connection, attempt, event.at_ns)
 
     def _opaque_data(self, event: tap.OpaqueData) -> None:
         connection = self._connection(event.connection)
@@ -202,9 +205,12 @@ class Rebuilder(ResponseBuilder):
         for attempt in list(connection.waiting):
             if attempt.response_complete or (refused and attempt is not last):
                 self._close(connection, attempt, event.at_ns)
-            else:
+                continue
+            if attempt.request_complete:
                 self._end(connection, attempt, reason, detail, event.at_ns, answer=answer)
-                answer = b""
+            else:
+                attempt.fault = (reason, detail, answer)
+            answer = b""
 
     def _connection_closed(self, event: tap.ConnectionClosed) -> None:
         connection = self._connections.pop(event.connection, None)

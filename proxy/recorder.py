@@ -38,6 +38,7 @@ SWITCH_INTERVAL = 0.0005
 """How long the writer thread may keep the interpreter from the event loop (Python's default is 5 ms)."""
 
 _EVENT_BYTES = 200
+_WITH_DATA = (ResponseData, RequestData, OpaqueData)
 _BATCH_EVENTS = 2000
 _YIELD_EVERY = 8
 
@@ -238,7 +239,7 @@ class Recorder:
 
 
 def _size(event: Event) -> int:
-    if isinstance(event, ResponseData | RequestData | OpaqueData):
+    if isinstance(event, _WITH_DATA):
         return _EVENT_BYTES + len(event.data)
     if isinstance(event, RequestStarted):
         return _EVENT_BYTES + len(event.head) + len(event.body)

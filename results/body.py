@@ -82,11 +82,9 @@ class _Brotli:
             if self.finished and data:
                 raise CodingError("bytes after the end of the br data")
             out = self._inner.process(data, output_buffer_limit=_STEP)
-            while True:
-                if out:
-                    yield out
-                if self._inner.can_accept_more_data():
-                    return
+            # Output may be pending also where more input could be taken: only an empty answer says that it is not.
+            while out or not self._inner.can_accept_more_data():
+                yield out
                 out = self._inner.process(b"", output_buffer_limit=_STEP)
         except brotli.error as error:
             raise CodingError(f"not br: {error}") from error

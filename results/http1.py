@@ -27,7 +27,7 @@ _STATUS_LINE = re.compile(rb"((?:\r?\n)*)(HTTP/1\.[0-9]) ([0-9]{3})(?: ([^\r\n]*
 _STATUS_BEGIN = re.compile(rb"(?:\r?\n)*\r?(?:H(?:T(?:T(?:P(?:/(?:1(?:\.(?:[0-9](?: [^\r\n]*\r?)?)?)?)?)?)?)?)?)?\Z")
 _FRAMING = re.compile(rb"\n(transfer-encoding|content-length|upgrade)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r?\n\Z")
-_HEADER = re.compile(rb"([^\s:][^:\r\n]*?)[ \t]*:[ \t]*((?:[^\r\n]|\r?\n[ \t])*?)[ \t]*\r?\n")
+_HEADER = re.compile(rb"^([^\s:][^:\r\n]*?)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)\n", re.MULTILINE)
 
 
 class Kind(IntEnum):
@@ -91,7 +91,7 @@ def parse_headers(raw: bytes) -> list[tuple[str, str]]:
     start = raw.find(b"\n", len(raw) - len(raw.lstrip(b"\r\n"))) + 1
     fields = []
     for name, value in _HEADER.findall(raw, start):
-        joined = re.sub(rb"[ \t]*\r?\n[ \t]+", b" ", value) if b"\n" in value else value
+        joined = re.sub(rb"[ \t]*\r?\n[ \t]+", b" ", value.strip()) if b"\n" in value else value.strip()
         fields.append((name.decode("latin-1"), joined.decode("latin-1")))
     return fields
 
@@ -182,7 +182,7 @@ class Framer:
             self._buffer, self._searched = buffer, len(buffer)
             return b""
         self._buffer, self._searched = b"", 0
-        head = self._parse(buffer[:end])
+        head = self._parse(buffer[:end]) if end <= MAX_HEAD_BYTES else None
         if head is None:
             self.become_opaque()
             return buffer
@@ -264,7 +264,7 @@ def _head_end(buffer: bytes, start: int) -> int:
     if buffer[:1] in (b"\r", b"\n"):
         start = max(start, len(buffer) - len(buffer.lstrip(b"\r\n")))
     crlf = buffer.find(b"\n\r\n", start)
-    bare = buffer.find(b"\n\n", start, crlf if crlf >= 0 else len(buffer))
+    bare = buffer.find(b"\n\n", start, crlf + 1 if crlf >= 0 else len(buffer))
     if bare >= 0:
         return bare + 2
     return crlf + 3 if crlf >= 0 else -1

@@ -141,7 +141,8 @@ def error_in(value: object, failed: bool = False) -> tuple[object, Path, str] | 
 
     Shapes: `nested` {"error": {...}}, `flat` {"error": "text"}, `object_error` {"object": "error", ...}, `anthropic`
     {"type": "error", "error": {...}}, `event` {"type": "error", "message": ...}, `response` {"response": {"error":
-    {...}}}, `detail` {"detail": ...}; with `failed` (an error status) also `message` {"message": ...} and `string`.
+    {...}}}, `detail` {"detail": ...}; with `failed` (an error status) also `message` {"message": ...}, `string` and
+    `unknown` (any other object).
     """
     if not isinstance(value, dict):
         return (value, (), "string") if failed and isinstance(value, str) and value else None
@@ -158,8 +159,8 @@ def error_in(value: object, failed: bool = False) -> tuple[object, Path, str] | 
         return value["detail"], ("detail",), "detail"
     if value.get("errors") and failed:
         return value["errors"], ("errors",), "nested"
-    if failed and message_path(value) is not None and "choices" not in value:
-        return value, (), "message"
+    if failed and "choices" not in value:
+        return value, (), "message" if message_path(value) is not None else "unknown"
     return None
 
 

@@ -87,7 +87,6 @@ IRREGULARITIES: dict[str, tuple[str, str]] = {
     "output_differs": (DEVIATION, "the final output differs from the streamed one"),
     # identity and counts
     "response_id_changed": (DEVIATION, "the response id changed within one stream"),
-    "response_id_missing": (NOTE, "the response has no id"),
     "model_changed": (DEVIATION, "the model name changed within one stream"),
     "object_mismatch": (NOTE, "the object type is not the one of this kind of body"),
     "usage_absent": (DEVIATION, "usage is required here and absent"),
@@ -98,7 +97,6 @@ IRREGULARITIES: dict[str, tuple[str, str]] = {
     "error_in_stream": (BREAKING, "an error event inside a stream with a success status"),
     "error_under_success": (BREAKING, "an error object under a success status"),
     "answer_under_error": (DEVIATION, "a complete answer under an error status"),
-    "error_shape": (NOTE, "the error object has not the dialect's shape"),
     # body
     "plain_for_stream_request": (DEVIATION, "a plain body answers a request for a stream"),
     "stream_for_plain_request": (DEVIATION, "a stream answers a request for a plain body"),

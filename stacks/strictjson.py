@@ -68,33 +68,42 @@ class Reading:
 
 
 def load(data: bytes) -> object:
-    """The value of plain JSON, or UNPARSED for anything that needs `read`: not JSON, or nested beyond MAX_DEPTH."""
+    """The value of plain JSON, or UNPARSED for anything that needs `read`: not JSON, nested beyond MAX_DEPTH, or with
+    more keys in the text than in the value (a key that stands twice)."""
     try:
         value: object = orjson.loads(data)
     except ValueError:
         return UNPARSED
-    if isinstance(value, (dict, list)) and len(data) > 2 * MAX_DEPTH and too_deep(value, data):
+    if isinstance(value, (dict, list)) and not _plain(value, data):
         return UNPARSED
     return value
 
 
-def too_deep(value: object, data: bytes) -> bool:
-    """Whether a parsed value nests deeper than MAX_DEPTH; the bytes allow a quick no."""
-    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
-        return False
+def _plain(value: object, data: bytes) -> bool:
+    """Whether a parsed container is shallow enough and holds as many keys as its text.
+
+    Keys are counted in the text as quotes followed by a colon, less those escaped inside strings. Arrays of scalars
+    are not walked: a miscount only sends the text to the slow reader.
+    """
+    written = data.count(b'":') - data.count(b'\\":')
     level: list[object] = [value]
+    keys = 0
     for _ in range(MAX_DEPTH):
         deeper: list[object] = []
         for container in level:
-            members = container.values() if isinstance(container, dict) else container
-            deeper.extend([m for m in members if isinstance(m, (dict, list))])  # type: ignore[attr-defined]
+            if isinstance(container, dict):
+                keys += len(container)
+                deeper += [m for m in container.values() if isinstance(m, (dict, list)) and m]
+            elif isinstance(container, list) and container and isinstance(container[0], (dict, list)):
+                deeper += [m for m in container if isinstance(m, (dict, list)) and m]
         if not deeper:
-            return False
+            return keys >= written
         level = deeper
-    return True
+    return False
 
 
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_NUMBER_START = re.compile(rb"-(?:0|[1-9][0-9]*+)?|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]*+)?")
 _WORD = re.compile(rb"-?[A-Za-z_][A-Za-z0-9_]*+")
 _WORDS: dict[bytes, object] = {b"true": True, b"false": False, b"null": None}
 _NONSTANDARD: dict[bytes, object] = {
@@ -265,18 +274,20 @@ class _Reader:
         number = _NUMBER.match(data, at)
         if number is None or (number.end() < len(data) and data[number.end()] not in b" \t\n\r,]}"):
             loose = LOOSE.match(data, at)
-            if number is None or loose is None or loose.end() < len(data):
-                self.stop("syntax", "not a JSON value")
-            else:
+            cut = loose is not None and loose.end() >= len(data) and _NUMBER_START.fullmatch(loose.group()) is not None
+            if cut:
                 self.truncated()
+            else:
+                self.stop("syntax", "not a JSON value")
             return
         self.at = number.end()
         text = number.group()
         if self.at >= len(data) and self.stack:
             self.truncated()
-        if len(text) > 400:
-            self.note("huge_number", f"a number of {len(text)} characters", at, self.at)
-        self.put(_number(text))
+        value = _number(text)
+        if len(text) > 400 or value in (_INFINITE, -_INFINITE):
+            self.note("huge_number", f"a number of {len(text)} characters or beyond every float", at, self.at)
+        self.put(value)
 
     def word(self, text: bytes, end: int) -> None:
         start = self.at
@@ -315,6 +326,9 @@ class _Reader:
         for code, message in problems:
             self.note(code, message, start, start + len(raw))
         return text
+
+
+_INFINITE = float("inf")
 
 
 def _number(text: bytes) -> int | float | str:

@@ -13,9 +13,9 @@ from stacks.dialects.base import (
     check_call_ids,
     check_counts,
     check_finish,
-    compact,
     finish_arguments,
     read_usage,
+    take_object_arguments,
     text_of,
 )
 from stacks.dialects.exchange import Event
@@ -128,8 +128,8 @@ class MessagesAssembler:
             for position, raw in enumerate(content):
                 if isinstance(raw, dict):
                     self._block(position, raw, event, ("content", position)).closed = True
-        elif content is not None:
-            self._context.flag("content_type", f"the content is a JSON {json_type(content)}")
+        else:
+            self._context.flag("content_type", f"the content is a JSON {json_type(content)}, not a list of blocks")
 
     def _head(self, event: int, message: dict[str, object], path: Path) -> None:
         turn = self._turn
@@ -270,7 +270,7 @@ class MessagesAssembler:
         """Turn one block into text, reasoning, a call or a part."""
         turn, pieces = self._turn, block.pieces
         if not block.closed and not failed and self._context.complete:
-            self._context.absent("block_open", f"block {index} was never closed", f"block {index}")
+            self._context.about((block.where,), "block_open", f"block {index} was never closed", f"block {index}")
         if block.kind in ("text", "thinking"):
             target = content if block.kind == "text" else thinking
             target.touched = True
@@ -290,23 +290,23 @@ class MessagesAssembler:
         call.where_name = ((where[0], (*where[1], "name")),)
         subject = f"call {len(self._turn.tool_calls)}"
         if not call.name:
-            self._context.absent("name_missing", f"{subject} has no name", subject)
+            self._context.about(call.where, "name_missing", f"{subject} has no name", subject)
         arguments = raw.get("input")
         if block.pieces:
             call.arguments_text, call.arguments_type = block.pieces.text() or "", "object"
             call.where_arguments = tuple(block.pieces.where)
             finish_arguments(call, self._context, subject)
         elif isinstance(arguments, dict):
-            call.arguments, call.arguments_text, call.arguments_type = arguments, compact(arguments), "object"
-            call.where_arguments = ((where[0], (*where[1], "input")),)
+            call.arguments_type, call.where_arguments = "object", ((where[0], (*where[1], "input")),)
+            take_object_arguments(call, arguments, self._context)
         else:
             call.arguments_type = json_type(arguments) if "input" in raw else "absent"
             call.where_arguments = ((where[0], (*where[1], "input")),)
             code = "arguments_missing" if arguments is None else "arguments_type"
-            self._context.absent(code, f"{subject}: input is a JSON {call.arguments_type}", subject)
+            self._context.about(call.where, code, f"{subject}: input is a JSON {call.arguments_type}", subject)
             if isinstance(arguments, str):
                 call.arguments_text = arguments
                 finish_arguments(call, self._context, subject)
             elif arguments is not None:
-                call.arguments, call.arguments_text = arguments, compact(arguments)
+                take_object_arguments(call, arguments, self._context)
         self._turn.tool_calls.append(call)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from stacks.dialects.anthropic_messages import MessagesAssembler
 from stacks.dialects.anthropic_requests import read_messages_request
 from stacks.dialects.asked import read_body
 from stacks.dialects.base import Assembler, Context
-from stacks.dialects.body import body_kind, json_event, ndjson_events, sse_events
+from stacks.dialects.body import body_kind, json_events, ndjson_events, sse_events
 from stacks.dialects.exchange import Assembled, Event, WireExchange, header
+from stacks.dialects.native import NativeAssembler
 from stacks.dialects.ollama import OllamaChatAssembler, OllamaGenerateAssembler
 from stacks.dialects.ollama_requests import read_ollama_request
 from stacks.dialects.openai_chat import ChatAssembler
@@ -82,20 +83,25 @@ def _read_other(request: CanonicalRequest, body: dict[str, object]) -> None:
     request.extra = body
 
 
-def assemble(exchange: WireExchange) -> Assembled:
-    """Read one exchange: its request, its answer turn by turn, the errors in it and everything irregular."""
+def assemble(exchange: WireExchange, pieces: Sequence[bytes] | None = None) -> Assembled:
+    """Read one exchange: its request, its answer turn by turn, the errors in it and everything irregular.
+
+    `pieces` are the response body as it was read, where the caller has it so; the result does not depend on them.
+    """
     request = read_request(exchange.method, exchange.target, exchange.request_body)
     body, log = exchange.response_body, IrregularityLog()
     kind = body_kind(body)
     content_type = header(exchange.response_headers, "content-type")
     comments = 0
     if kind == "sse":
-        events, parser = sse_events(body, log)
+        events, parser = sse_events(pieces or (body,), log)
         comments = parser.comments
     elif kind == "ndjson":
-        events = ndjson_events(body, log)
+        events = ndjson_events(pieces or (body,), log)
     else:
-        events = [json_event(body, log)] if kind == "json" else []
+        events = json_events(body, log) if kind == "json" else []
+    if kind == "json" and len(events) > 1:
+        kind = "ndjson"
     streamed = _is_stream(kind, request, events, content_type)
     if streamed and kind == "json":
         kind = "ndjson"
@@ -103,13 +109,14 @@ def assemble(exchange: WireExchange) -> Assembled:
         request.dialect, request.route, request, None, [], events, log.items, [], streamed, kind, content_type
     )
     result.body, result.request_body, result.comments = body, exchange.request_body, comments
-    context = Context(request, streamed, log, len(body), exchange.response_complete)
+    context = Context(request, streamed, log, events, len(body), exchange.response_complete)
     failed_status = exchange.status >= 400
+    understood = False
     if events:
-        _Reader(result, context, failed_status).run()
-    elif kind not in ("empty",) and failed_status:
+        understood = _Reader(result, context, failed_status).run()
+    elif kind != "empty" and failed_status:
         result.errors.append(text_error(body, kind))
-    _check_body(result, context, exchange)
+    _check_body(result, context, exchange, understood)
     return result
 
 
@@ -123,6 +130,9 @@ def _is_stream(kind: str, request: CanonicalRequest, events: list[Event], conten
     return content_type is not None and "ndjson" in content_type.lower() and bool(events)
 
 
+_ANSWERS = frozenset(("choices", "done", "output", "content", "message", "response"))
+
+
 class _Reader:
     """Feeds the events of one response to the assembler of the dialect they speak."""
 
@@ -133,7 +143,8 @@ class _Reader:
         self._assembler: Assembler | None = None
         self._done = False
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Read all events; returns whether any was in the form of a known dialect."""
         context, result = self._context, self._result
         for event in result.events:
             context.event = event
@@ -152,6 +163,7 @@ class _Reader:
             result.done_mark = self._assembler.ended
         elif result.streamed and self._result.dialect != OTHER:
             result.done_mark = self._done
+        return self._assembler is not None or bool(result.errors)
 
     def _end_mark(self, event: Event) -> None:
         if self._assembler is not None:
@@ -160,35 +172,51 @@ class _Reader:
 
     def _object(self, event: Event, value: dict[str, object]) -> None:
         context, result = self._context, self._result
+        if event.kind in ("partial", "broken"):
+            if result.streamed:  # a client drops it, so that it must not enter the turn
+                self._odd(event)
+                return
+            if event.kind == "partial":
+                context.flag("body_truncated", "the JSON ends inside a value")
+            else:
+                context.flag("body_not_json", "the JSON has a syntax error")
         spoken = dialect_of_value(value)
-        found = error_in(value, self._failed_status and not result.streamed)
+        found = error_in(value, event.name == "error" or (self._failed_status and not result.streamed))
         if found is not None:
             result.errors.append(error_object(event, found))
             self._flag_error()
             if spoken is None:
                 return
-        if event.kind == "partial":
-            cut = "event_truncated" if result.streamed else "body_truncated"
-            context.flag(cut, "the JSON ends inside a value or is broken")
         if self._assembler is None:
-            self._choose(spoken, found is not None)
+            self._choose(spoken, value, found is not None)
         elif spoken is not None and spoken != result.dialect:
             context.flag("mixed_dialects", f"an event in the form of {spoken} within {result.dialect}")
             return
         if self._assembler is not None:
             self._assembler.add(event, value)
 
-    def _choose(self, spoken: str | None, failed: bool) -> None:
+    def _fits(self, value: dict[str, object]) -> bool:
+        """Whether a value that names no dialect is to be read in the route's: any event, or a plain body with one of
+        the fields that carry answers."""
+        if self._failed_status:
+            return False
+        return self._result.streamed or not _ANSWERS.isdisjoint(value)
+
+    def _choose(self, spoken: str | None, value: dict[str, object], failed: bool) -> None:
         """Pick the assembler: by the shape of the answer, and by the route where the shape does not say."""
         result = self._result
         asked = result.dialect
         dialect = spoken or asked
+        if spoken == OTHER:  # the answer of a native route, such as llama.cpp's /completion
+            result.dialect = OTHER
+            self._assembler = NativeAssembler(self._context)
+            return
         if spoken is not None and asked not in (OTHER, spoken):
             self._context.flag("mixed_dialects", f"the route is {asked}, the answer is {spoken}")
         if failed and spoken is None:
             return
         maker = _ASSEMBLERS.get(dialect)
-        if maker is not None and (spoken is not None or (asked != OTHER and not self._failed_status)):
+        if maker is not None and (spoken is not None or self._fits(value)):
             result.dialect = dialect
             self._assembler = maker(self._context)
 
@@ -201,18 +229,15 @@ class _Reader:
             self._context.flag("error_under_success", "an error object under a success status")
 
     def _odd(self, event: Event) -> None:
-        """An event that holds no JSON object."""
+        """An event that holds no whole JSON object."""
         context, result = self._context, self._result
-        if event.value is UNPARSED or event.kind in ("text", "partial"):
-            if result.streamed:
-                last = event.number == len(result.events) - 1
-                cut = last and not event.closed
-                code = "event_truncated" if cut else "event_not_json"
-                context.flag(
-                    code, "the last event is cut" if cut else "the data of an event is not JSON", str(event.number)
-                )
-            else:
+        if event.kind in ("text", "partial", "broken"):
+            if not result.streamed:
                 context.flag("body_not_json", "the body is not JSON")
+            elif event.number == len(result.events) - 1 and not event.closed:
+                context.flag("event_truncated", "the last event is cut")
+            else:
+                context.flag("event_not_json", "the data of an event is not JSON")
         elif result.dialect != OTHER:
             code = "event_not_object" if result.streamed else "shape_unknown"
             context.flag(code, f"a JSON {json_type(event.value)} where an object belongs")
@@ -231,12 +256,10 @@ def _text_event_error(event: Event) -> ErrorObject:
     return error
 
 
-_JSON_TYPES = ("json",)
-_EXPECTED = {"json": ("json", "text/plain"), "sse": ("event-stream",), "ndjson": ("json", "text/plain")}
 _CLAIMS = {"event-stream": ("sse",), "ndjson": ("ndjson", "json"), "json": ("json",), "html": ("html",)}
 
 
-def _check_body(result: Assembled, context: Context, exchange: WireExchange) -> None:
+def _check_body(result: Assembled, context: Context, exchange: WireExchange, understood: bool) -> None:
     """Compare what came with what was asked and with what the headers say."""
     kind, body, request = result.body_kind, result.body, result.request
     context.event = None
@@ -256,7 +279,9 @@ def _check_body(result: Assembled, context: Context, exchange: WireExchange) -> 
     if kind in ("html", "xml", "text", "binary"):
         code = "body_not_text" if kind == "binary" else "body_not_json"
         context.log.add(code, f"the body is {kind}", 0, len(body))
-    elif not result.turns and not result.errors and not result.streamed and not context.log.items:
+    elif all(event.kind == "done" for event in result.events):
+        context.log.add("stream_empty", "the stream carries no event but its end mark", 0, len(body))
+    elif not understood and not context.log.items:
         context.log.add("shape_unknown", "the body is JSON of no known shape", 0, len(body))
     if result.errors and not result.turns:
         return

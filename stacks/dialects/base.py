@@ -3,12 +3,15 @@ finishing of tool calls and usage."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Protocol
 
 import orjson
 
 from stacks.dialects.exchange import Event
 from stacks.irregular import IrregularityLog
+from stacks.jsonspans import span_of
 from stacks.strictjson import UNPARSED, Path, load, read
 from stacks.turn import CanonicalRequest, Fragment, ToolCall, Turn, Usage, json_type
 
@@ -17,11 +20,18 @@ class Context:
     """One exchange while it is assembled: the request, whether a stream came, where irregularities go, and the event
     being read."""
 
-    __slots__ = ("complete", "event", "length", "log", "request", "streamed")
+    __slots__ = ("complete", "event", "events", "length", "log", "request", "streamed")
 
-    def __init__(
-        self, request: CanonicalRequest | None, streamed: bool, log: IrregularityLog, length: int, complete: bool
+    def __init__(  # noqa: PLR0917
+        self,
+        request: CanonicalRequest | None,
+        streamed: bool,
+        log: IrregularityLog,
+        events: list[Event],
+        length: int,
+        complete: bool,
     ) -> None:
+        self.events = events
         self.request = request
         self.streamed = streamed
         self.log = log
@@ -36,6 +46,15 @@ class Context:
             self.log.add(code, message, self.length, self.length, -1, subject)
         else:
             self.log.add(code, message, event.start, event.end, event.number, subject)
+
+    def about(self, where: Sequence[Fragment], code: str, message: str, subject: str = "") -> None:
+        """Record an irregularity of something that was put together from fragments: from the first event to the
+        last."""
+        if not where:
+            self.absent(code, message, subject)
+            return
+        first, last = self.events[where[0][0]], self.events[where[-1][0]]
+        self.log.add(code, message, first.start, last.end, first.number, subject)
 
     def absent(self, code: str, message: str, subject: str = "") -> None:
         """Record that something never came: it stands at the end of the body."""
@@ -88,38 +107,64 @@ class Pieces:
 
 def finish_arguments(call: ToolCall, context: Context, subject: str) -> None:
     """Parse a call's arguments text and record what is wrong with it. Duplicate keys are seen, exact integers kept."""
-    text = call.arguments_text
+    text, where = call.arguments_text, call.where_arguments or call.where
     if text == "{}":
         call.arguments = {}
         return
     if not text.strip():
         if call.arguments_type == "string":
-            context.absent("arguments_empty", f"{subject} has an empty arguments text", subject)
+            context.about(where, "arguments_empty", f"{subject} has an empty arguments text", subject)
         call.arguments_error = "empty"
         return
     encoded = text.encode("utf-8", "surrogatepass")
     value = load(encoded)
-    if value is UNPARSED or (b":" in encoded and _needs_care(encoded, value)):
+    if value is UNPARSED or has_rounded(value):
         reading = read(encoded)
         value = reading.value
         if not reading.valid:
-            call.arguments_error = "; ".join(note.message for note in reading.notes)
+            call.arguments_error = "; ".join(note.message for note in reading.notes[:4])
             cut = " (cut)" if reading.has("truncated") else ""
-            context.absent("arguments_not_json", f"{subject}: arguments are not JSON{cut}: {text[:80]!r}", subject)
+            context.about(
+                where, "arguments_not_json", f"{subject}: arguments are not JSON{cut}: {text[:80]!r}", subject
+            )
             return
-        if reading.has("duplicate_key"):
-            context.absent("arguments_duplicate_key", f"{subject}: {reading.notes[0].message}", subject)
+        for note in reading.notes:
+            if note.code == "duplicate_key":
+                context.about(where, "arguments_duplicate_key", f"{subject}: {note.message}", subject)
     call.arguments = value
     if not isinstance(value, dict):
-        context.absent("arguments_not_object", f"{subject}: arguments are a JSON {json_type(value)}", subject)
+        message = f"{subject}: arguments are a JSON {json_type(value)}"
+        context.about(where, "arguments_not_object", message, subject)
 
 
-def _needs_care(encoded: bytes, value: object) -> bool:
-    """Whether the fast reader may have hidden something: a key may stand twice, or an integer beyond 64 bits became
-    a float. One key with a string value is safe."""
-    if isinstance(value, dict) and len(value) == 1 and encoded.count(b":") == 1 and encoded.count(b'"') <= 4:
-        return any(isinstance(member, float) for member in value.values())
-    return True
+def take_object_arguments(call: ToolCall, value: object, context: Context) -> None:
+    """Take arguments that the dialect sends as a JSON value; integers that the fast reader rounded are read again."""
+    if has_rounded(value) and call.where_arguments:
+        number, path = call.where_arguments[0]
+        data = context.events[number].data
+        span = span_of(data, path)
+        if span is not None:
+            value = read(data[span[0] : span[1]]).value
+    call.arguments, call.arguments_text = value, compact(value)
+
+
+_EXACT = float(2**63)
+
+
+def has_rounded(value: object) -> bool:
+    """Whether a value from the fast reader holds a float that may stand for an integer beyond 64 bits."""
+    if isinstance(value, float):
+        return abs(value) >= _EXACT
+    level: list[object] = [value] if isinstance(value, (dict, list)) else []
+    while level:
+        container = level.pop()
+        for member in container.values() if isinstance(container, dict) else container:  # type: ignore[attr-defined]
+            if isinstance(member, float):
+                if abs(member) >= _EXACT:
+                    return True
+            elif isinstance(member, (dict, list)):
+                level.append(member)
+    return False
 
 
 def compact(value: object) -> str:
@@ -127,7 +172,8 @@ def compact(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
     except (TypeError, ValueError):
-        return repr(value)
+        # Lone surrogates and integers beyond 64 bits; the readers bound the depth, so that this cannot recurse far.
+        return json.dumps(value, separators=(",", ":"))
 
 
 def integer(value: object) -> int | None:
@@ -183,11 +229,11 @@ def check_call_ids(calls: list[ToolCall], context: Context) -> None:
     for position, call in enumerate(calls):
         subject = f"call {position}"
         if call.id is None:
-            context.absent("id_missing", f"{subject} ({call.name}) has no id", subject)
+            context.about(call.where, "id_missing", f"{subject} ({call.name}) has no id", subject)
         elif not call.id:
-            context.absent("id_empty", f"{subject} ({call.name}) has an empty id", subject)
+            context.about(call.where, "id_empty", f"{subject} ({call.name}) has an empty id", subject)
         elif call.id in seen:
-            context.absent("id_duplicate", f"the id {call.id!r} names two calls", call.id)
+            context.about(call.where, "id_duplicate", f"the id {call.id!r} names two calls", call.id)
         else:
             seen.add(call.id)
 
@@ -195,7 +241,7 @@ def check_call_ids(calls: list[ToolCall], context: Context) -> None:
 def check_counts(turn: Turn, context: Context) -> None:
     """Record a count of zero output tokens beside output."""
     if turn.usage is not None and turn.usage.completion == 0 and turn.has_payload:
-        context.absent("usage_contradicts", "zero output tokens are counted although there is output")
+        context.about(turn.usage.where, "usage_contradicts", "zero output tokens are counted although there is output")
 
 
 def check_finish(turn: Turn, context: Context, forced: bool = False) -> None:
@@ -206,9 +252,10 @@ def check_finish(turn: Turn, context: Context, forced: bool = False) -> None:
         if context.complete:
             context.absent("finish_missing", "the answer ended without a finish reason", subject)
         return
+    where, said = turn.where_finish, f"finish reason {turn.finish_raw!r}"
     if turn.finish == "tool_calls" and not turn.tool_calls:
-        context.absent("finish_without_calls", f"finish reason {turn.finish_raw!r}, and no call", subject)
+        context.about(where, "finish_without_calls", f"{said}, and no call", subject)
     elif turn.finish == "stop" and turn.tool_calls and not forced:
-        context.absent("finish_hides_calls", f"finish reason {turn.finish_raw!r} although there are calls", subject)
+        context.about(where, "finish_hides_calls", f"{said} although there are calls", subject)
     if not turn.has_payload:
-        context.absent("finish_without_payload", f"finish reason {turn.finish_raw!r}, and nothing came", subject)
+        context.about(where, "finish_without_payload", f"{said}, and nothing came", subject)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from stacks.dialects.exchange import Event
 from stacks.irregular import IrregularityLog
+from stacks.jsontext import after_space, skip_value
 from stacks.ndjson import NdjsonLine, NdjsonParser
 from stacks.sse import IgnoredLine, SseEvent, SseParser
 from stacks.strictjson import UNPARSED, Reading, load, read
 
-_SSE_START = re.compile(rb"(?:data|event|id|retry):|:|(?:data|event)\s*$")
+_SSE_START = re.compile(rb"(?:data|event|id|retry):|:|error: ?\{|(?:data|event)\s*$")
 _SSE_LATER = re.compile(rb"[\r\n](?:data|event):")
 
 
@@ -52,19 +54,24 @@ def _text_kind(body: bytes) -> str:
 
 def _json_kind(body: bytes) -> str:
     """json or ndjson, for a body that starts like an object or array."""
-    head, feed, rest = body.strip().partition(b"\n")
-    if not feed or not rest.strip():
+    feed = body.find(b"\n", after_space(body, 3 if body.startswith(b"\xef\xbb\xbf") else 0))
+    following = after_space(body, feed) if feed >= 0 else len(body)
+    if following >= len(body):
         return "json"
-    if head.rstrip()[-1:] in (b"}", b"]") and rest.lstrip()[:1] in (b"{", b"["):
-        return "ndjson" if load(head.strip()) is not UNPARSED or read(head.strip()).valid else "json"
+    if body[following] in b"{[":
+        head = body[:feed].strip().removeprefix(b"\xef\xbb\xbf")
+        if head[-1:] in (b"}", b"]") and (load(head) is not UNPARSED or read(head).valid):
+            return "ndjson"
     return "sse" if _SSE_LATER.search(body[:4096]) is not None and load(body) is UNPARSED else "json"
 
 
-def sse_events(body: bytes, log: IrregularityLog) -> tuple[list[Event], SseParser]:
-    """Events of an event-stream body. Lines with unknown field names that hold JSON (an error written raw into a
-    stream, llama.cpp's former `error:` lines) become events too, at their place."""
+def sse_events(pieces: Iterable[bytes], log: IrregularityLog) -> tuple[list[Event], SseParser]:
+    """Events of an event-stream body, given in pieces. Lines with unknown field names that hold JSON (an error
+    written raw into a stream, llama.cpp's former `error:` lines) become events too, at their place."""
     parser = SseParser()
-    raw = parser.feed(body)
+    raw: list[SseEvent] = []
+    for piece in pieces:
+        raw += parser.feed(piece)
     raw += parser.close()
     events: list[Event] = []
     for item in raw:
@@ -84,28 +91,67 @@ def _sse_event(item: SseEvent, events: list[Event], log: IrregularityLog) -> Non
     event = Event(len(events), "json", item.start, item.end, data, item.data_starts, item.name, closed=item.closed)
     if data[:1] != b"{" and data.strip() == b"[DONE]":
         event.kind = "done"
-    else:
-        event.value = load(data)
-        if event.value is UNPARSED:
-            if len(item.data_starts) > 1 and _split_lines(item, events, log):
-                return
-            slow_value(event, log)
-    if not item.closed and event.kind in ("json", "done"):
+        events.append(event)
+    elif len(item.data_starts) < 2 or not _split_lines(item, events, log):
+        _append(event, events, log)
+    if not item.closed and events[-1].kind in ("json", "done"):
         log.add("final_blank_line_missing", "the last event lacks its blank line", item.start, item.end, event.number)
+
+
+def _append(event: Event, events: list[Event], log: IrregularityLog) -> None:
+    """Read an event's value and append it; JSON objects that follow one another in its data (no line end, no blank
+    line between them) become events of their own."""
+    event.value = load(event.data)
+    if event.value is UNPARSED:
+        ranges = _object_ranges(event.data) if len(event.data_starts) == 1 else []
+        if len(ranges) > 1:
+            log.add(
+                "events_run_together",
+                f"{len(ranges)} JSON objects stand in one event",
+                event.start,
+                event.end,
+                event.number,
+            )
+            for first, last in ranges:
+                start = event.data_starts[0] + first
+                part = Event(
+                    len(events), "json", start, start + last - first, event.data[first:last], [start], event.name
+                )
+                part.closed = event.closed or last < ranges[-1][1]
+                part.value = load(part.data)
+                if part.value is UNPARSED:
+                    slow_value(part, log)
+                events.append(part)
+            return
+        slow_value(event, log)
     events.append(event)
 
 
+def _object_ranges(data: bytes) -> list[tuple[int, int]]:
+    """Where JSON objects stand in data that is nothing but objects, the first of them whole; else an empty list."""
+    ranges: list[tuple[int, int]] = []
+    at = after_space(data, 0)
+    while data[at : at + 1] == b"{":
+        end = skip_value(data, at)
+        if not ranges and load(data[at:end]) is UNPARSED and not read(data[at:end]).valid:
+            return []
+        ranges.append((at, end))
+        at = after_space(data, end)
+    return ranges if at >= len(data) else []
+
+
 def _split_lines(item: SseEvent, events: list[Event], log: IrregularityLog) -> bool:
-    """Data lines that are one JSON text (or end mark) each, though no blank line stands between them."""
+    """Data lines that are one JSON text (or end mark) each, though no blank line stands between them; returns whether
+    they were."""
     lines = item.data.split(b"\n")
-    values = [load(line) if line.strip() != b"[DONE]" else None for line in lines]
-    if any(value is UNPARSED for value in values):
+    marks = [line.strip() == b"[DONE]" for line in lines]
+    values = [UNPARSED if mark else load(line) for line, mark in zip(lines, marks, strict=True)]
+    if any(value is UNPARSED and not mark for value, mark in zip(values, marks, strict=True)):
         return False
     log.add("events_run_together", f"{len(lines)} data lines are one event each", item.start, item.end, len(events))
-    for line, start, value in zip(lines, item.data_starts, values, strict=True):
-        kind = "done" if line.strip() == b"[DONE]" else "json"
-        event = Event(len(events), kind, start, start + len(line), line, [start], item.name, closed=item.closed)
-        event.value = UNPARSED if kind == "done" else value
+    for line, start, value, mark in zip(lines, item.data_starts, values, marks, strict=True):
+        kind = "done" if mark else "json"
+        event = Event(len(events), kind, start, start + len(line), line, [start], item.name, value, item.closed)
         events.append(event)
     return True
 
@@ -120,29 +166,28 @@ def _ignored_json(line: IgnoredLine) -> Event | None:
     return Event(-1, "json", line.start, line.end, text, [start], line.field or "line", value)
 
 
-def ndjson_events(body: bytes, log: IrregularityLog) -> list[Event]:
-    """Events of a newline-delimited body, one for each line."""
+def ndjson_events(pieces: Iterable[bytes], log: IrregularityLog) -> list[Event]:
+    """Events of a newline-delimited body, given in pieces, one for each line."""
     parser = NdjsonParser()
-    lines = parser.feed(body)
+    lines: list[NdjsonLine] = []
+    for piece in pieces:
+        lines += parser.feed(piece)
     lines += parser.close()
-    return [_ndjson_event(number, line, log) for number, line in enumerate(lines)]
+    events: list[Event] = []
+    for line in lines:
+        _append(_line_event(len(events), line), events, log)
+    return events
 
 
-def _ndjson_event(number: int, line: NdjsonLine, log: IrregularityLog) -> Event:
-    event = Event(number, "json", line.start, line.end, line.data, [line.start], closed=line.closed)
-    event.value = load(line.data)
-    if event.value is UNPARSED:
-        slow_value(event, log)
-    return event
+def _line_event(number: int, line: NdjsonLine) -> Event:
+    return Event(number, "json", line.start, line.end, line.data, [line.start], closed=line.closed)
 
 
-def json_event(body: bytes, log: IrregularityLog) -> Event:
-    """The one event of a plain JSON body."""
-    event = Event(0, "json", 0, len(body), body, [0])
-    event.value = load(body)
-    if event.value is UNPARSED:
-        slow_value(event, log)
-    return event
+def json_events(body: bytes, log: IrregularityLog) -> list[Event]:
+    """The one event of a plain JSON body (several where objects follow one another)."""
+    events: list[Event] = []
+    _append(Event(0, "json", 0, len(body), body, [0], closed=False), events, log)
+    return events
 
 
 _NOTE_CODES = {
@@ -174,6 +219,6 @@ def slow_value(event: Event, log: IrregularityLog) -> None:
 def _kind_of(reading: Reading, event: Event) -> str:
     if not isinstance(reading.value, (dict, list)):
         return "text"
-    if reading.has("truncated") or reading.has("syntax"):
+    if reading.has("truncated"):
         return "partial"
-    return "json"
+    return "broken" if reading.has("syntax") else "json"

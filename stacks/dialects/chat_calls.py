@@ -17,19 +17,35 @@ _FUNCTION_FIELDS = frozenset(("name", "arguments"))
 class _Building:
     """One call while its pieces come."""
 
-    __slots__ = ("arguments", "arguments_type", "call", "entries", "where", "where_arguments", "where_name")
+    __slots__ = (
+        "arguments",
+        "arguments_type",
+        "call",
+        "checks",
+        "entries",
+        "event",
+        "where",
+        "where_arguments",
+        "where_name",
+    )
 
     def __init__(self, index: int | None) -> None:
         self.call = ToolCall(index=index)
         self.arguments: list[str] = []
         self.arguments_type = "absent"
         self.entries = 0
+        self.event = -1
+        self.checks = 0
         self.where: list[Fragment] = []
         self.where_name: list[Fragment] = []
         self.where_arguments: list[Fragment] = []
 
     def complete(self) -> bool:
         """Whether the arguments so far are one whole JSON text."""
+        # Bounded: joining again and again would be quadratic, and real servers repeat a name a few times at most.
+        self.checks += 1
+        if self.checks > 64 or not self.arguments or self.arguments[-1].rstrip()[-1:] not in ("}", "]"):
+            return False
         text = "".join(self.arguments).strip()
         return text[-1:] in ("}", "]") and load(text.encode("utf-8", "surrogatepass")) is not UNPARSED
 
@@ -37,12 +53,13 @@ class _Building:
 class CallBuilder:
     """Collects the `tool_calls` entries of one choice."""
 
-    __slots__ = ("_by_index", "_calls", "_context")
+    __slots__ = ("_by_id", "_by_index", "_calls", "_context")
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._calls: list[_Building] = []
         self._by_index: dict[int, _Building] = {}
+        self._by_id: dict[str, _Building] = {}
 
     def __bool__(self) -> bool:
         return bool(self._calls)
@@ -52,19 +69,20 @@ class CallBuilder:
         if not isinstance(entries, list):
             self._context.flag("calls_type", f"tool_calls is a JSON {json_type(entries)}")
             return False
-        touched: list[_Building] = []
+        touched = False
         for position, entry in enumerate(entries):
             if not isinstance(entry, dict):
                 self._context.flag("call_not_object", f"a tool call entry is a JSON {json_type(entry)}")
                 continue
             building = self._find(entry)
-            if any(building is other for other in touched):
+            if building.event == event:
                 self._context.flag(
-                    "two_entries_in_delta", f"two entries of one delta belong to call {self._calls.index(building)}"
+                    "two_entries_in_delta", f"two entries of one delta belong to index {building.call.index}"
                 )
-            touched.append(building)
+            building.event = event
+            touched = True
             self._take(building, entry, event, (*path, position), streamed=True)
-        return bool(touched)
+        return touched
 
     def add_whole(self, entries: object, event: int, path: Path) -> None:
         """Take a plain message's `tool_calls`."""
@@ -123,10 +141,10 @@ class CallBuilder:
     def _find_without_index(self, entry: dict[str, object]) -> _Building:
         call_id = entry.get("id")
         if isinstance(call_id, str) and call_id:
-            for building in self._calls:
-                if building.call.id == call_id:
-                    return building
-            return self._open(None)
+            known = self._by_id.get(call_id)
+            if known is None:
+                known = self._by_id[call_id] = self._open(None)
+            return known
         if self._calls and not self._starts_another(self._calls[-1], entry):
             return self._calls[-1]
         return self._open(None)
@@ -250,9 +268,11 @@ class CallBuilder:
             call.where_name = tuple(building.where_name)
             call.where_arguments = tuple(building.where_arguments)
             if not call.name:
-                self._context.absent("name_missing", f"{subject} has no name", subject)
+                self._context.about(call.where, "name_missing", f"{subject} has no name", subject)
             if call.arguments_type in ("absent", "null"):
-                self._context.absent("arguments_missing", f"{subject} ({call.name}) has no arguments", subject)
+                self._context.about(
+                    call.where, "arguments_missing", f"{subject} ({call.name}) has no arguments", subject
+                )
                 call.arguments_error = "missing"
             elif call.kind == "custom":
                 call.arguments = call.arguments_text

@@ -45,9 +45,10 @@ def header(headers: Headers, name: str) -> str | None:
 class Event:
     """One unit of a response body: an SSE event, an NDJSON line, or the whole plain body.
 
-    `kind` is json (value read), done (the `[DONE]` mark), text (not JSON) or partial (cut JSON, value as far as it
-    goes). `start`/`end` are its offsets in the body, `data` the JSON text in it, `data_starts` the body offset of
-    each line of `data` (one entry for all but multi-line SSE data). `name` is the SSE event name, "" outside SSE.
+    `kind` is json (value read), done (the `[DONE]` mark), text (not JSON), partial (cut JSON) or broken (a syntax
+    error); of the last two the value goes as far as it could be read. `start`/`end` are its offsets in the body,
+    `data` the JSON text in it, `data_starts` the body offset of each line of `data` (one entry for all but multi-line
+    SSE data). `name` is the SSE event name, "" outside SSE. `closed` is false for a last event the body leaves open.
     """
 
     number: int

@@ -7,7 +7,15 @@ count is no irregularity.
 
 from __future__ import annotations
 
-from stacks.dialects.base import Context, Pieces, check_counts, compact, finish_arguments, integer, text_of
+from stacks.dialects.base import (
+    Context,
+    Pieces,
+    check_counts,
+    finish_arguments,
+    integer,
+    take_object_arguments,
+    text_of,
+)
 from stacks.dialects.exchange import Event
 from stacks.strictjson import Path
 from stacks.turn import Fragment, ToolCall, Turn, Usage, json_type
@@ -31,6 +39,8 @@ class OllamaAssembler:
         self._content = Pieces()
         self._thinking = Pieces()
         self._calls: list[ToolCall] = []
+        self._indexes: set[int | None] = set()
+        self._ids: set[str | None] = set()
         self._finished = False
 
     @property
@@ -105,15 +115,15 @@ class OllamaAssembler:
         subject = f"call {len(self._calls)}"
         index = function.get("index", entry.get("index"))
         call.index = index if type(index) is int else integer(index)
-        if call.index is not None and any(other.index == call.index for other in self._calls):
+        if call.index in self._indexes:
             self._context.flag("index_reused", f"two calls share index {call.index}", f"index {call.index}")
-        if call.id and any(other.id == call.id for other in self._calls):
-            self._context.flag("id_duplicate", f"the id {call.id!r} names two calls", call.id)
+        if call.id in self._ids:
+            self._context.flag("id_duplicate", f"the id {call.id!r} names two calls", str(call.id))
         if not call.name:
             self._context.flag("name_missing", f"{subject} has no name", subject)
         call.arguments_type = json_type(arguments) if "arguments" in function else "absent"
         if isinstance(arguments, dict):
-            call.arguments, call.arguments_text = arguments, compact(arguments)
+            take_object_arguments(call, arguments, self._context)
         elif isinstance(arguments, str):
             self._context.flag("arguments_type", "arguments are a JSON string, not an object", subject)
             call.arguments_text = arguments
@@ -123,12 +133,16 @@ class OllamaAssembler:
             call.arguments_error = "missing"
         else:
             self._context.flag("arguments_type", f"arguments are a JSON {call.arguments_type}", subject)
-            call.arguments, call.arguments_text = arguments, compact(arguments)
+            take_object_arguments(call, arguments, self._context)
         for key in entry.keys() - _CALL_FIELDS:
             call.extra[key] = entry[key]
         for key in function.keys() - _FUNCTION_FIELDS:
             call.extra[key] = function[key]
         self._calls.append(call)
+        if call.index is not None:
+            self._indexes.add(call.index)
+        if call.id:
+            self._ids.add(call.id)
 
     def _end(self, event: int, value: dict[str, object]) -> None:
         turn, reason = self._turn, value.get("done_reason")
@@ -165,7 +179,8 @@ class OllamaAssembler:
             if context.complete:
                 context.absent("done_missing", "no line with done: true came")
         elif not turn.has_payload and turn.finish not in ("load", "unload"):
-            context.absent("finish_without_payload", f"finish reason {turn.finish_raw!r}, and nothing came", "choice 0")
+            message = f"finish reason {turn.finish_raw!r}, and nothing came"
+            context.about(turn.where_finish, "finish_without_payload", message, "choice 0")
         check_counts(turn, context)
         return [turn]
 

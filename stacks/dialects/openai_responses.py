@@ -124,6 +124,7 @@ class ResponsesAssembler:
         self._open(Item(raw, (event, ("item",))), index, item_id)
 
     def _open(self, item: Item, index: object, item_id: object) -> Item:
+        item.number = len(self._items)
         self._items.append(item)
         if isinstance(item_id, str) and item_id:
             self._by_id[item_id] = item
@@ -170,7 +171,7 @@ class ResponsesAssembler:
             self._context.flag(
                 "arguments_differ",
                 "the closing arguments differ from the streamed ones",
-                f"item {self._items.index(item)}",
+                f"item {item.number}",
             )
 
     def _response(self, event: int, response: dict[str, object], path: Path, final: bool) -> None:
@@ -224,7 +225,8 @@ class ResponsesAssembler:
         reader = ItemReader(turn, context)
         for position, item in enumerate(self._items):
             if not item.closed and not failed and context.complete:
-                context.absent("block_open", f"output item {position} was never closed", f"item {position}")
+                message = f"output item {position} was never closed"
+                context.about((item.where,), "block_open", message, f"item {position}")
             reader.take(position, item)
         reader.finish()
         self._finish_reason()

@@ -106,8 +106,9 @@ def _match(target: str) -> tuple[str, str]:
     for ending, dialect, name in _ROUTES:
         if lower.endswith(ending):
             return dialect, name
-    if "/models/" in lower:
-        return OTHER, "models"
+    for part, name in (("/models/", "models"), ("/responses/", "responses_item")):
+        if part in lower:
+            return OTHER, name
     return OTHER, "root" if lower == "/" else "unknown"
 
 

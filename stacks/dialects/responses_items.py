@@ -16,9 +16,10 @@ CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 class Item:
     """One output item: what was streamed of it, and what its final form says."""
 
-    __slots__ = ("closed", "final", "kind", "raw", "refusal", "streamed", "where")
+    __slots__ = ("closed", "final", "kind", "number", "raw", "refusal", "streamed", "where")
 
-    def __init__(self, raw: dict[str, object], where: Fragment) -> None:
+    def __init__(self, raw: dict[str, object], where: Fragment, number: int = 0) -> None:
+        self.number = number
         kind = raw.get("type")
         self.kind = kind if isinstance(kind, str) else ""
         self.raw = raw
@@ -86,7 +87,9 @@ class ItemReader:
         if item.streamed:
             if item.final is not None and text and text.text() != item.streamed.text():
                 code = "arguments_differ" if item.kind in CALLS else "content_differs"
-                self._context.absent(code, f"the final form of output item {position} differs", f"item {position}")
+                self._context.about(
+                    (item.where, where), code, f"the final form of output item {position} differs", f"item {position}"
+                )
             text = item.streamed
         if item.refusal:
             refusal = item.refusal
@@ -115,13 +118,15 @@ class ItemReader:
         arguments = raw.get(field)
         call.arguments_type = "string" if text.touched else json_type(arguments) if field in raw else "absent"
         if not call.name:
-            self._context.absent("name_missing", f"{subject} has no name", subject)
+            self._context.about(call.where, "name_missing", f"{subject} has no name", subject)
         if not text.touched and arguments is not None:
-            self._context.absent("arguments_type", f"{subject}: {field} is a JSON {json_type(arguments)}", subject)
+            self._context.about(
+                call.where, "arguments_type", f"{subject}: {field} is a JSON {json_type(arguments)}", subject
+            )
             call.arguments = arguments
             call.where_arguments = ((where[0], (*where[1], field)),)
         elif not text.touched:
-            self._context.absent("arguments_missing", f"{subject} ({call.name}) has no {field}", subject)
+            self._context.about(call.where, "arguments_missing", f"{subject} ({call.name}) has no {field}", subject)
             call.arguments_error = "missing"
         elif item.kind == "custom_tool_call":
             call.arguments = call.arguments_text

@@ -69,8 +69,7 @@ def everything_on_disk(folder: Path) -> bytes:
         for start in range(4):
             piece = match[0][start:].replace(b"-", b"+").replace(b"_", b"/").rstrip(b"=")
             decoded.append(b64decode(piece[: len(piece) // 4 * 4]))
-    for text in list(decoded):
-        decoded.append(text.replace(b'\\"', b'"').replace(b"\\/", b"/"))
+    decoded.extend(text.replace(b'\\"', b'"').replace(b"\\/", b"/") for text in list(decoded))
     return b"\n".join(decoded)
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+import threading
 import time
 from pathlib import Path
+
+import pytest
 
 from proxy.recorder import Recorder
 from proxy.redact import Redactor
@@ -17,6 +22,7 @@ from proxy.tap import (
     SideClosed,
 )
 from results.exchange import Exchange
+from results.journal import JournalWriter
 from results.reader import RunReader
 
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:8787\r\nContent-Length: 11\r\n\r\n"
@@ -105,3 +111,80 @@ def test_short_body_tells_who_left(tmp_path: Path) -> None:
     assert one.response is not None
     assert one.response.problems == ["the body has 4 of 5 bytes"]
     assert two.response is None
+
+
+async def test_a_slow_disk_stops_reading_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(tmp_path / "run", "r", Redactor(), max_queued_bytes=100_000)
+    disk = threading.Event()
+    append = JournalWriter.append
+
+    def slow(self: JournalWriter, lines: list[bytes]) -> bool:
+        disk.wait(5)
+        return append(self, lines)
+
+    monkeypatch.setattr(JournalWriter, "append", slow)
+    recorder.start()
+    head = b"POST / HTTP/1.1\r\nContent-Length: 1000\r\n\r\n"
+    sent = 0
+    while not recorder.full:
+        sent += 1
+        recorder.put(RequestStarted(sent, time.monotonic_ns(), "up", (), head, b"%01000d" % sent, b"/", True))
+        assert sent < 1000
+    assert 50 < sent < 100
+    waiting = [asyncio.ensure_future(recorder.wait_drained()) for _ in range(2)]
+    await asyncio.sleep(0.05)
+    assert not any(one.done() for one in waiting)
+    disk.set()
+    await asyncio.wait_for(asyncio.gather(*waiting), 5)
+    assert not recorder.full
+    await asyncio.wait_for(recorder.wait_drained(), 1)
+    recorder.close()
+    recorder.close()
+    assert recorder.status()["stalls"] == 1
+    exchanges = list(RunReader(tmp_path / "run"))
+    assert [one.request.body for one in exchanges if one.request] == [b"%01000d" % n for n in range(1, sent + 1)]
+
+
+def test_it_sleeps_when_idle_and_is_soon_awake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.recorder.IDLE_ROUNDS", 1)
+    recorder = Recorder(tmp_path / "run", "r", Redactor())
+    recorder.start()
+    for number in range(1, 6):
+        time.sleep(0.04)
+        recorder.put(started(b"GET / HTTP/1.1\r\n\r\n", connection=number))
+        deadline = time.monotonic() + 2
+        while recorder.status()["attempts"] < number:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    recorder.close()
+    assert len(list(RunReader(tmp_path / "run"))) == 5
+
+
+def test_a_fault_in_the_recorder_does_not_end_the_recording(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Foreign(Event, frozen=True, gc=False):
+        pass
+
+    recorder = Recorder(tmp_path / "run", "r", Redactor())
+    recorder.start()
+    recorder.put(Foreign(1, time.monotonic_ns()))
+    recorder.put(started(b"GET / HTTP/1.1\r\n\r\n"))
+    recorder.close()
+    assert "Foreign" in recorder.status()["failing"]
+    assert "the recording goes on" in caplog.text
+    assert len(list(RunReader(tmp_path / "run"))) == 1
+
+
+def test_body_of_random_bytes_in_many_reads(tmp_path: Path) -> None:
+    body = random.Random(2).randbytes(300_000)
+    events: list[Event] = []
+    for number in (1, 2):
+        head = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body)
+        events.append(started(head, connection=number, complete=False))
+        for at in range(0, len(body), 65536):
+            part = body[at : at + 65536]
+            events.append(RequestData(number, time.monotonic_ns(), part, at + len(part) == len(body)))
+        events.append(ResponseData(number, time.monotonic_ns(), ANSWER))
+    exchanges = record(tmp_path / "run", events)
+    assert [one.request.body == body for one in exchanges if one.request] == [True, True]
+    size = (tmp_path / "run" / "wire.jsonl").stat().st_size
+    assert size < 1.4 * len(body) + 10_000, "the second body is written as references"
