@@ -61,7 +61,7 @@ def _from_json(data: bytes) -> Iterator[FileExchange]:
         raise ExchangeFileError("the JSON is nested too deeply to be an exchange") from None
     if isinstance(whole, dict) and isinstance(whole.get("log"), dict):
         yield from from_har(whole)
-    elif isinstance(whole, dict) and "response_raw" in whole or "response_raw_base64" in whole:
+    elif (isinstance(whole, dict) and "response_raw" in whole) or "response_raw_base64" in whole:
         yield from_capture(whole, 1, "", "")
     elif isinstance(whole, dict) and isinstance(whole.get("response"), dict):
         yield from_case(whole)
@@ -250,7 +250,7 @@ def from_capture(record: dict[str, Any], attempt: int, stack: str, version: str)
     if response.status and not response.complete and response.map.whole is None and _says_length(response):
         response.complete = ended == "eof"
     end = _ENDED.get(ended, ends.RESET)
-    if end == ends.COMPLETE and not response.complete or not response.status:
+    if (end == ends.COMPLETE and not response.complete) or not response.status:
         end = ends.CLOSED_EARLY if end == ends.COMPLETE else end
     seconds = record.get("seconds")
     micros = round(seconds * 1_000_000) if isinstance(seconds, (int, float)) else None

@@ -6,6 +6,7 @@ alone where a text says more.
 
 from __future__ import annotations
 
+import json
 import re
 
 from proxy.classify.facts import Facts
@@ -45,8 +46,8 @@ def _finish(facts: Facts, verdict: Verdict) -> Verdict:
 # ---------------------------------------------------------------------- pages and codes that need no text
 _GATEWAY = re.compile(
     r"bad gateway|gateway time-?out|upstream (?:connect|request|prematurely|server|sent|timed)|no healthy upstream|"
-    r"service temporarily unavailable|nginx|cloudflare|haproxy|envoy|traefik|varnish|origin (?:web )?server|proxy error|"
-    r"x-stacktap-error",
+    r"service temporarily unavailable|nginx|cloudflare|haproxy|envoy|traefik|varnish|origin (?:web )?server|"
+    r"proxy error|x-stacktap-error",
     re.IGNORECASE,
 )
 _NO_ROUTE = re.compile(
@@ -56,12 +57,12 @@ _NO_ROUTE = re.compile(
 )
 
 
-def _by_page(facts: Facts) -> Verdict | None:
+def _by_page(facts: Facts) -> Verdict | None:  # noqa: PLR0911
     status, text = facts.status, facts.all_error_text
     kind = facts.assembled.body_kind
-    if status == 401 or (status == 403 and re.search(r"key|token|unauthori|forbidden|denied", text, re.IGNORECASE)):
-        if "--" not in text:
-            return Verdict("transport.auth", remedy="send the key that the server was started with")
+    denied = status == 403 and re.search(r"key|token|unauthori|forbidden|denied", text, re.IGNORECASE)
+    if (status == 401 or denied) and "--" not in text:
+        return Verdict("transport.auth", remedy="send the key that the server was started with")
     if status == 403 and not facts.view.wire.response_body.strip():
         remedy = "name the server by an address it knows, or allow this Host or Origin (Ollama: OLLAMA_ORIGINS)"
         return Verdict("transport.host_refused", confidence="medium", remedy=remedy)
@@ -97,8 +98,6 @@ def _by_body(facts: Facts) -> Verdict | None:
 
 def _unreadable(facts: Facts) -> bool:
     """Whether a strict reader refuses the request's body."""
-    import json
-
     try:
         json.loads(facts.view.wire.request_body)
     except (ValueError, RecursionError):
@@ -114,7 +113,7 @@ def _by_raw_text(facts: Facts) -> Verdict | None:
     return None if lifted is None else _verdict_on(facts, lifted)
 
 
-def _verdict_on(facts: Facts, lifted: Lifted) -> Verdict | None:
+def _verdict_on(facts: Facts, lifted: Lifted) -> Verdict | None:  # noqa: PLR0911
     remedy = "match the server's tool parser to the model's format, or upgrade the server"
     if lifted.verdict == "valid_call":
         return Verdict(
@@ -272,8 +271,8 @@ def _reader_failed(facts: Facts) -> bool:
     return facts.generates and facts.status != 400 and bool(JSON_WORDS.search(text))
 
 
-def _by_status(facts: Facts) -> Verdict | None:
-    status, text = facts.status, facts.error_text
+def _by_status(facts: Facts) -> Verdict | None:  # noqa: PLR0911
+    status = facts.status
     if status == 404:
         return Verdict("transport.wrong_route", confidence="low", remedy="correct the base URL").undetermined(LOG)
     if status == 413:

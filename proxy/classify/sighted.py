@@ -10,7 +10,6 @@ import json
 import re
 from dataclasses import dataclass
 
-from proxy.classify.decide import Classified
 from proxy.classify.facts import Facts
 from proxy.classify.raw_text import lift
 from proxy.classify.verdict import Verdict, outcome_of
@@ -94,9 +93,8 @@ def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=repr)
 
 
-def sighted(classified: Classified, known_text: str) -> Outcome:
-    """The outcome of an exchange whose model text is known."""
-    facts, blind = classified.facts, classified.outcome
+def sighted(facts: Facts, blind: Outcome, known_text: str) -> Outcome:
+    """The outcome of an exchange whose model text is known; `blind` is the verdict by the wire alone."""
     if not facts.generates or _never_ran(facts, blind):
         return blind
     written = read_written(known_text, facts)
@@ -275,7 +273,7 @@ def _nothing(facts: Facts) -> Verdict:
     return verdict
 
 
-def _in_text(facts: Facts, written: Written) -> Verdict:
+def _in_text(facts: Facts, written: Written) -> Verdict:  # noqa: PLR0911
     where = _where(facts, written)
     evidence = [facts.cite_body("what came")]
     if written.kind in _MODEL_CODES:
@@ -346,7 +344,7 @@ def _bare(text: str) -> str:
     return _squeeze(text)
 
 
-def _where(facts: Facts, written: Written) -> Delivery:
+def _where(facts: Facts, written: Written) -> Delivery:  # noqa: PLR0911
     """Where the known text is in the answer: as text, in the reasoning field, nowhere, or as another text."""
     text, reasoning = _squeeze(facts.text), _squeeze(facts.reasoning)
     known = _squeeze(written.text)

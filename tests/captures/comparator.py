@@ -122,7 +122,7 @@ def _objects(text: str) -> list[dict[str, Any]]:
         pass
     found = []
     for line in text.splitlines():
-        line = line.removeprefix("data:").strip()
+        line = line.removeprefix("data:").strip()  # noqa: PLW2901
         if line.startswith("{"):
             try:
                 item = json.loads(line)
@@ -343,7 +343,7 @@ def _no_tools(asked: Asked, came: Came, text: str, kind: str) -> Fact:
     return _text_only(asked, came, text, kind)
 
 
-def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:
+def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:  # noqa: PLR0911
     if squeeze(text) in squeeze(came.text) or (bare(text) and bare(text) == bare(came.text)):
         return Fact({"ok.final_answer", "ok.text_call"}, {"intact"}, "came as written", faithful=True)
     tail = known.PROSE.get(text, "")
@@ -374,7 +374,7 @@ def _constrained(asked: Asked, came: Came, server: str) -> bool:
     return server.startswith("Ollama") and any(re.fullmatch(r"[A-Za-z0-9]{32}", each) for each in came.ids)
 
 
-def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:
+def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:  # noqa: PLR0911
     kind, calls, prose, text = written
     lost = kind in ("valid_call", "open_thought_call")
     if came.calls and came.calls == calls and kind in ("valid_call", "open_thought_call"):
@@ -421,7 +421,7 @@ def _where(came: Came, text: str, prose: str) -> str:
     return "altered" if "get_weather" in left or "arguments" in left else "dropped"
 
 
-def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:
+def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:  # noqa: PLR0911
     """Calls came, and they are not simply the good ones."""
     kind, calls, _, _ = written
     constrained = _constrained(asked, came, server)

@@ -1,4 +1,4 @@
-"""The labelled cases through the real pipeline: wire bytes into a journal, the journal into outcomes, against labels."""
+"""The labelled cases through the real pipeline: bytes into a journal, the journal into outcomes, against labels."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ LAYERS = {
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One case against its label. `good`: the layer is right or acceptable, or the wire cannot tell and the verdict says
-    so with a fitting `decide_by`."""
+    """One case against its label. `good`: the layer is right or acceptable, or the wire cannot tell and the verdict
+    says so with a fitting `decide_by`."""
 
     id: str
     wanted: tuple[str, ...]

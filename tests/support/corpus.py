@@ -1,4 +1,4 @@
-"""Where labelled cases and captures come from: the shared folder where there is one, the carried selection otherwise."""
+"""Labelled cases and captures: the shared folder where there is one, the carried selection otherwise."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from proxy.recorder import Recorder
@@ -26,8 +27,8 @@ from results.reader import RunReader
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """One exchange to be recorded: both messages as raw bytes, and how the connection ended (`fin`, `rst`, `client`: the
-    client left, `refused`: nothing listens, `timeout`: the relay's own read timeout)."""
+    """One exchange to be recorded: both messages as raw bytes, and how it ended (`fin`, `rst`, `client`: the client
+    left, `refused`: nothing listens, `timeout`: the relay's own read timeout)."""
 
     request: bytes
     response: bytes
@@ -75,4 +76,4 @@ def events(raw: Raw, connection: int, dice: random.Random) -> list[Event]:
 def _pieces(data: bytes, dice: random.Random) -> list[bytes]:
     cuts = sorted(dice.randrange(len(data)) for _ in range(min(3, len(data)))) if data else []
     bounds = [0, *cuts, len(data)]
-    return [data[start:end] for start, end in zip(bounds, bounds[1:], strict=False) if end > start]
+    return [data[start:end] for start, end in pairwise(bounds) if end > start]
