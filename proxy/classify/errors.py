@@ -72,6 +72,8 @@ def _by_page(facts: Facts) -> Verdict | None:  # noqa: PLR0911
         return Verdict("transport.gateway", remedy="raise the gateway's timeout, or talk to the server directly")
     if status in (502, 504) and kind in ("empty", "text"):
         return Verdict("transport.gateway", remedy="raise the gateway's timeout, or talk to the server directly")
+    if kind == "html" and status >= 400 and _GATEWAY.search(text):
+        return Verdict("transport.gateway", remedy="look into the gateway's settings, or talk to the server directly")
     if status >= 500 and kind == "html":
         return Verdict("transport.gateway", confidence="medium", remedy="talk to the server directly")
     if status == 405 or (status in (404, 501) and (_NO_ROUTE.match(facts.error_text) or kind in ("html", "empty"))):

@@ -21,6 +21,8 @@ def deep_messages(value: object) -> list[str]:
             for key, member in current.items():
                 if isinstance(member, str) and key in ("message", "error", "detail", "msg", "reason"):
                     found.append(member)
+                elif key == "loc" and isinstance(member, (list, tuple)):
+                    found.append("loc " + ".".join(map(str, member)))
                 elif isinstance(member, (dict, list)):
                     pending.append(member)
         elif isinstance(current, list):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from proxy.classify.facts import Facts, JudgedCall
+from proxy.classify.history import arguments_problem
 from proxy.classify.judged import Judgement
 from proxy.classify.verdict import RAW, Verdict
 from stacks.formats import CallScan, TextCall, check_call
@@ -243,16 +244,20 @@ def _requires(facts: Facts, name: str) -> bool:
 
 
 def _spliced(facts: Facts) -> Verdict | None:
-    """Streamed arguments that are no JSON: the pieces were cut or joined wrongly, or the model wrote them so."""
+    """Arguments that are no JSON because pieces were cut or joined wrongly: streamed ones, and several objects glued
+    together. The model may have written them so; the wire does not tell."""
     broken = [judged for judged in facts.calls if judged.verdict == "not_json"]
-    if not broken or not facts.assembled.streamed or _index_fault(facts):
+    if not broken or _index_fault(facts):
+        return None
+    problem = arguments_problem(broken[0].call.arguments_text)
+    if not facts.assembled.streamed and (problem is None or problem[0] != "arguments_glued"):
         return None
     verdict = Verdict(
         "parser.altered",
         delivery="altered",
         confidence="medium",
         evidence=[facts.cite_call(broken[0].call, broken[0].reason)],
-        detail="the streamed arguments are not JSON: spliced by the server's parser, or written so by the model",
+        detail="the arguments are not JSON: spliced by the server's parser, or written so by the model",
         remedy="ask without streaming to compare; look at the raw text",
     )
     return verdict.undetermined(RAW)

@@ -156,7 +156,8 @@ def cut_prompt(facts: Facts) -> bool:
     prompt, estimate = facts.prompt_tokens, facts.view.prompt_tokens_estimate
     if prompt is None or prompt == 0 or (facts.usage is not None and facts.usage.cached):
         return False
-    if estimate is not None and prompt < 0.6 * estimate:
+    at_window = any(size - 2 <= prompt <= size for size in _near(facts))
+    if estimate is not None and prompt < (0.95 if at_window else 0.6) * estimate:
         return True
     chars = _asked_chars(facts)
     near_window = any(0.9 * size <= prompt <= size + 8 for size in _near(facts))
