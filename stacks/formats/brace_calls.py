@@ -17,7 +17,6 @@ _BARE = re.compile(r"[^,{}\[\]\n<]*[^\s,{}\[\]<]")
 _KEY = re.compile(r"\s*([^\s:,{}\[\]<\"']+)\s*:")
 _QUOTED = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _WORDS = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
-_PYTHON = frozenset({"None", "True", "False"})
 MAX_DEPTH = 60
 
 
@@ -196,8 +195,6 @@ class _Reader:
         if word is None or (word.end() >= len(self.text)):
             raise _CutError(len(self.text) if word else pos, "no value")
         if word.group() in _WORDS:
-            if word.group() in _PYTHON:
-                self.repairs.append("python_literal")
             return _WORDS[word.group()], word.end()
         self.repairs.append("unquoted_value")
         return word.group(), word.end()

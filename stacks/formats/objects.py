@@ -277,6 +277,8 @@ class TaggedJson:
     def _value_follows(self, text: str, pos: int, values: int) -> bool:
         if values and not self.closer and not (self.separator and text[:pos].rstrip().endswith(self.separator)):
             return False
+        if self.closer and text.startswith(self.closer, pos):
+            return False
         return text[pos : pos + 1] in (("{", "[") if values else _VALUE_STARTS)
 
     def _take(self, reading: Reading, block: _Block, found: Found, text: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from stacks.formats.json_reader import JsonReader
 from stacks.formats.json_text import loads
 from stacks.formats.model import Found, ParsedCall, Span
+from stacks.formats.python_values import python_literal
 from stacks.formats.tools import OfferedTools
 
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
@@ -23,21 +24,28 @@ def typed_value(text: str, types: frozenset[str] | None, untyped_json: bool = Fa
     """The value of a raw parameter text under the types that the schema allows.
 
     A text stays a text when the schema allows strings and says nothing of the form that the text has; without a
-    schema it stays a text, unless the format writes every non-string as JSON (`untyped_json`).
+    schema it stays a text, unless the format writes every non-string as JSON (`untyped_json`). Python's spelling
+    (`True`, `{'a': None}`) is no repair: several templates render values with Jinja's `string` filter.
     """
     if types is None:
         return (_json_or_text(text), ()) if untyped_json else (text, ())
-    others = types - {"string"}
-    if "string" in types and not (others & {"null"} and text.strip() == "null"):
-        return text, ()
     stripped = text.strip()
+    if "string" in types and not ("null" in types and stripped == "null"):
+        return text, ()
     try:
         return loads(stripped), ()
     except ValueError:
-        pass
+        return _loose_value(text, stripped, types)
+
+
+def _loose_value(text: str, stripped: str, types: frozenset[str]) -> tuple[Any, tuple[str, ...]]:
+    """A value that should be JSON and is not: Python's spelling, broken JSON, or nothing but text."""
     if stripped in _PYTHON_WORDS:
-        return _PYTHON_WORDS[stripped], ("python_literal",)
+        return _PYTHON_WORDS[stripped], ()
     if types & {"array", "object"} and stripped[:1] in ("{", "["):
+        literal = python_literal(stripped)
+        if literal is not None:
+            return literal, ()
         reading = JsonReader(stripped).read(0)
         if reading.node is not None and reading.node.complete and reading.end == len(stripped):
             return reading.node.value, reading.repairs

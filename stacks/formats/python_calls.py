@@ -18,7 +18,8 @@ from stacks.formats.tools import OfferedTools
 class PythonCalls:
     """The literals of one such format.
 
-    opener / closer: markers, "" for none. bracketed: calls stand in a list. lines: calls stand on lines of their own.
+    opener / closer: markers, "" for none. bracketed: calls stand in a list. lines: calls stand on lines of
+    their own. json_words: `true` and `null` are right too (the template writes nested values as JSON).
     """
 
     opener: str = ""
@@ -26,6 +27,7 @@ class PythonCalls:
     bracketed: bool = True
     lines: bool = False
     optional_close: bool = False
+    json_words: bool = False
 
     def scan(self, text: str, tools: OfferedTools) -> Found:
         """Read every group of calls of the text."""
@@ -80,7 +82,7 @@ class PythonCalls:
             first = start if index == 0 else call.start
             last = end if index == len(calls) - 1 else call.end
             parsed = as_parsed(text, call, Span(first, last), tools)
-            noted = tuple(dict.fromkeys((*repairs, *parsed.repairs)))
+            noted = tuple(dict.fromkeys(r for r in (*repairs, *parsed.repairs) if not (self.json_words and r in _JSON)))
             found.calls.append(replace(parsed, closed=closed, repairs=noted))
         return end
 
@@ -115,7 +117,11 @@ class PythonCalls:
 
     def _close(self, text: str, pos: int, calls: list[PythonCall], repairs: list[str]) -> tuple[int, bool]:
         after = skip_space(text, pos)
-        while text[after : after + 1] in ("]", ")", "`") and calls[-1].complete:
+        while (
+            not text.startswith(self.closer, after)
+            and text[after : after + 1] in ("]", ")", "`")
+            and calls[-1].complete
+        ):
             after = skip_space(text, after + 1)
             repairs.append("extra_bracket" if text[after - 1] != "`" else "fence_inside_tag")
         if text.startswith(self.closer, after):
@@ -153,5 +159,6 @@ def as_parsed(text: str, call: PythonCall, span: Span, tools: OfferedTools) -> P
     )
 
 
+_JSON = frozenset({"json_literal"})
 _LIST_START = re.compile(r"\[\s*(?=[^\W\d]\w*(?:[.-]\w+)*\()")
 _FENCE = re.compile(r"```[\w+-]*[ \t]*\r?\n")

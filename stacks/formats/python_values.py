@@ -253,6 +253,16 @@ def _number(word: str, repairs: list[str]) -> Any:
     return value
 
 
+def python_literal(text: str) -> Any:
+    """The container that `text` is as a whole in Python notation, without any repair; None when it is none."""
+    repairs: list[str] = []
+    try:
+        value, end = PythonReader(text).value(0, repairs, 0)
+    except BrokenError:
+        return None
+    return value if end == len(text) and not repairs else None
+
+
 def render_value(value: Any) -> str:
     """A value as a Python literal, strings in double quotes."""
     if value is None or isinstance(value, bool):

@@ -8,6 +8,7 @@ from functools import cache
 
 from stacks.formats import known
 from stacks.formats.model import CallFormat
+from stacks.stack_names import stack_name
 
 
 @cache
@@ -38,4 +39,5 @@ def format_named(name: str) -> CallFormat:
 @cache
 def parser_formats(stack: str, parser: str) -> tuple[CallFormat, ...]:
     """The formats that a server's parser of that name is documented to read."""
-    return tuple(entry for entry in formats() if parser in entry.parsers.get(stack, ()))
+    name = stack_name(stack) or stack
+    return tuple(entry for entry in formats() if parser in entry.parsers.get(name, ()))

@@ -30,7 +30,7 @@ SPECIAL_TOKENS = (
 _ENDS = re.compile(
     r"(?:\s|<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end|call|return|eot|observation|user|END_OF_TURN_TOKEN)\|>"
     r"|<\|start\|>assistant|<end_of_turn>|<turn\|>|<\uff5cend\u2581of\u2581sentence\uff5c>|</s>"
-    r"|<\|END_THINKING\|>|\[e~\[|[;,])*"
+    r"|<\|END_THINKING\|>|\[e~\[|<\|(?:eom|eot)\|>|(?:<\|start\|>assistant)?\s*to=[\w.-]+<\|message\|>|[;,])*"
 )
 _FRAMING = re.compile(
     r"(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)\s*(?:<\|constrain\|>\w+)?<\|message\|>|<\|(?:end|return|call)\|>"
@@ -113,7 +113,8 @@ class CallScan(msgspec.Struct, frozen=True):
     @property
     def prose_text(self) -> str:
         """The answer without calls and reasoning, stripped."""
-        return _FRAMING.sub("", "".join(span.of(self.text) for span in self.prose)).strip()
+        text = _FRAMING.sub("", "".join(span.of(self.text) for span in self.prose)).strip()
+        return text if text.strip(";, \n") else ""
 
 
 def find_calls(text: str, tools: Any = None, starts_inside_reasoning: bool = False) -> CallScan:

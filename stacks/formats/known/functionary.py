@@ -40,7 +40,7 @@ FORMATS = (
         markers=(">>>all\n",),
         rank=25,
         models=("functionary v3.2", "functionary small v3"),
-        parsers={"llama_cpp_python": ("functionary-v2",)},
+        parsers={"llamacpp_python": ("functionary-v2",)},
     ),
     CallFormat(
         name="functionary_v2",
@@ -52,6 +52,6 @@ FORMATS = (
         markers=("<|recipient|>", "<|content|>", "<|from|>", "<|stop|>"),
         rank=25,
         models=("functionary v2",),
-        parsers={"llama_cpp_python": ("functionary-v2",)},
+        parsers={"llamacpp_python": ("functionary-v2",)},
     ),
 )

@@ -22,7 +22,7 @@ FORMATS = (
         parsers={
             "vllm": ("gemma4",),
             "sglang": ("gemma4",),
-            "mlx_lm": ("gemma4",),
+            "mlx_server": ("gemma4",),
             "ollama": ("gemma4", "gemma4-no-thinking"),
         },
     ),
@@ -36,6 +36,6 @@ FORMATS = (
         markers=("<start_function_call>", "<end_function_call>", "<escape>"),
         rank=13,
         models=("FunctionGemma 270M",),
-        parsers={"vllm": ("functiongemma",), "mlx_lm": ("function_gemma",), "ollama": ("functiongemma",)},
+        parsers={"vllm": ("functiongemma",), "mlx_server": ("function_gemma",), "ollama": ("functiongemma",)},
     ),
 )

@@ -67,7 +67,7 @@ FORMATS = (
         parsers={
             "vllm": ("glm45", "glm47", "ling3", "poolside_v1"),
             "sglang": ("glm", "glm45", "glm47", "ling3", "poolside_v1", "spark25"),
-            "mlx_lm": ("glm47", "laguna"),
+            "mlx_server": ("glm47", "laguna"),
             "ollama": ("glm-4.7", "glm-ocr", "laguna", "poolside-v1"),
         },
     ),
@@ -82,7 +82,7 @@ FORMATS = (
         typed=False,
         rank=14,
         models=("LongCat Flash",),
-        parsers={"vllm": ("longcat",), "mlx_lm": ("longcat",)},
+        parsers={"vllm": ("longcat",), "mlx_server": ("longcat",)},
     ),
     CallFormat(
         name="hunyuan_v3",

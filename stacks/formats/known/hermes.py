@@ -43,7 +43,7 @@ FORMAT = CallFormat(
     parsers={
         "vllm": ("hermes", "qwen3_json", "granite4"),
         "sglang": ("hermes", "qwen", "qwen25"),
-        "mlx_lm": ("json_tools",),
+        "mlx_server": ("json_tools",),
         "ollama": ("qwen3", "qwen3-thinking", "qwen3-vl-instruct", "qwen3-vl-thinking"),
     },
 )

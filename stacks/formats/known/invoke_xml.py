@@ -113,7 +113,7 @@ FORMATS = (
         source="chat template of MiniMax-M2",
         rank=13,
         models=("MiniMax M2",),
-        parsers={"vllm": ("minimax_m2",), "sglang": ("minimax-m2",), "mlx_lm": ("minimax_m2",)},
+        parsers={"vllm": ("minimax_m2",), "sglang": ("minimax-m2",), "mlx_server": ("minimax_m2",)},
     ),
     _format(
         "muse_atem",
@@ -157,6 +157,6 @@ FORMATS = (
         typed=False,
         rank=15,
         models=("MiniCPM 5",),
-        parsers={"vllm": ("minicpm5",), "sglang": ("minicpm5",), "mlx_lm": ("minicpm5",)},
+        parsers={"vllm": ("minicpm5",), "sglang": ("minicpm5",), "mlx_server": ("minicpm5",)},
     ),
 )

@@ -37,5 +37,5 @@ FORMAT = CallFormat(
     markers=(*_SECTION, "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"),
     rank=13,
     models=("Kimi K2", "Kimi K2 Thinking", "Kimi K2.5"),
-    parsers={"vllm": ("kimi_k2",), "sglang": ("kimi_k2",), "mlx_lm": ("kimi_k2",)},
+    parsers={"vllm": ("kimi_k2",), "sglang": ("kimi_k2",), "mlx_server": ("kimi_k2",)},
 )

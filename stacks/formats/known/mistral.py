@@ -63,6 +63,6 @@ FORMATS = (
         detector=lambda text: _IS_NAMED.search(text) is not None,
         rank=12,
         models=("Mistral Small 3.2", "Devstral", "Magistral", "Ministral 3"),
-        parsers={"vllm": ("mistral",), "sglang": ("mistral",), "mlx_lm": ("mistral",), "ollama": ("ministral",)},
+        parsers={"vllm": ("mistral",), "sglang": ("mistral",), "mlx_server": ("mistral",), "ollama": ("ministral",)},
     ),
 )

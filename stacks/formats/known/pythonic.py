@@ -13,7 +13,7 @@ from stacks.formats.tools import OfferedTools
 
 _PLAIN = PythonCalls()
 _LLAMA4 = PythonCalls("<|python_start|>", "<|python_end|>", optional_close=True)
-_LFM2 = PythonCalls("<|tool_call_start|>", "<|tool_call_end|>")
+_LFM2 = PythonCalls("<|tool_call_start|>", "<|tool_call_end|>", json_words=True)
 _LFM2_JSON = TaggedJson("<|tool_call_start|>", "<|tool_call_end|>", wants_list=True)
 _LLAMA4_JSON = TaggedJson("<|python_start|>", "<|python_end|>")
 _OLMO = PythonCalls("<function_calls>", "</function_calls>", bracketed=False, lines=True)
@@ -57,7 +57,7 @@ FORMATS = (
         tail_stands=True,
         rank=55,
         models=("Llama 3.2 1B / 3B", "Llama 4", "ToolACE"),
-        parsers={"vllm": ("pythonic", "llama4_pythonic"), "sglang": ("pythonic",), "mlx_lm": ("pythonic",)},
+        parsers={"vllm": ("pythonic", "llama4_pythonic"), "sglang": ("pythonic",), "mlx_server": ("pythonic",)},
     ),
     CallFormat(
         name="llama4_python_start",

@@ -50,7 +50,7 @@ FORMAT = CallFormat(
     parsers={
         "vllm": ("qwen3_coder", "qwen3_xml", "step3p5"),
         "sglang": ("qwen3_coder", "step3p5"),
-        "mlx_lm": ("qwen3_coder",),
+        "mlx_server": ("qwen3_coder",),
         "ollama": ("qwen3-coder", "qwen3.5", "nemotron-3-nano", "nemotron-3.5-nano"),
     },
 )

@@ -45,11 +45,12 @@ def _call(reader: JsonReader, match: re.Match[str], start: int, found: Found) ->
         stop = _PLAIN_END.search(text, match.end())
         end = stop.start() if stop else len(text)
         raw = text[match.end() : end].strip()
+        first = text.find(raw, match.end()) if raw else match.end()
+        where = Span(first, first + len(raw))
         whole = bool(raw) or end < len(text)
+        value = {"input": raw} if raw else {}
         noted = [*repairs, "plain_text_input"]
-        draft = Draft(
-            match.group("name"), {"input": raw} if raw else {}, raw, name, name, Span(match.end(), end), whole, noted
-        )
+        draft = Draft(match.group("name"), value, raw, where, name, where, whole, noted)
     span = Span(start, end)
     found.blocks.append(span)
     found.calls.append(draft.call(span, draft.complete))

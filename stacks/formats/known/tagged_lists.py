@@ -111,7 +111,7 @@ FORMATS = (
         TaggedJson("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
         "lmstudio-ai/docs, tool use page, default tool use",
         rank=21,
-        parsers={"lm_studio": ("default",)},
+        parsers={"lmstudio": ("default",)},
     ),
     _format(
         "glaive",
