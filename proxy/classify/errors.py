@@ -201,7 +201,8 @@ def _by_signature(facts: Facts) -> Verdict | None:
     named = _named_message(facts, facts.all_error_text)
     if named is not None:
         return named
-    return signed(facts)
+    verdict = signed(facts)
+    return None if verdict is None else refine(facts, verdict)
 
 
 def _by_words(facts: Facts) -> Verdict | None:
@@ -228,6 +229,8 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
         return _server_error(facts, verdict)
     if name == "engine.grammar_deadlock":
         return verdict.undetermined(RAW)
+    if name == "truncation.cut_inside_call" and facts.request.max_tokens is None:
+        return verdict.undetermined(_BIGGER)
     if name == "gate.tools_unsupported" and not facts.offers and facts.request.tools_state == "absent":
         verdict.name = "gate.capability_unsupported"
     if name in ("transport.queue_full", "transport.loading") and facts.status and facts.status < 500:
