@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from proxy.classify.view import ExchangeView
 from results.outcomes import MAX_QUOTE, Evidence
 from stacks.dialects import Assembled
@@ -48,9 +50,9 @@ class Citing:
         error = self.assembled.errors[0] if self.assembled.errors else None
         if error is None:
             return self.cite_body(why)
-        if error.inner_end > error.inner_start:
-            return self.cite(error.inner_start, error.inner_end, why)
-        return self.cite(error.start, error.end, why)
+        inner = error.inner_end > error.inner_start
+        start, end = (error.inner_start, error.inner_end) if inner else (error.start, error.end)
+        return msgspec.structs.replace(self.cite(start, end, why), quote=(error.innermost or error.message)[:MAX_QUOTE])
 
     def cite_fragments(self, fragments: tuple[Fragment, ...], why: str = "") -> Evidence:
         """Evidence from the first to the last fragment of a value that came in pieces."""
@@ -72,9 +74,7 @@ class Citing:
         said = (turn.reasoning or "" if reasoning else (turn.content or "") + (turn.refusal or ""))[first:last][
             :MAX_QUOTE
         ]
-        return Evidence(
-            attempt=cited.attempt, direction="response", start=cited.start, end=cited.end, quote=said, why=why
-        )
+        return msgspec.structs.replace(cited, quote=text[first:last][:MAX_QUOTE])
 
     def cite_call(self, call: ToolCall, why: str = "") -> Evidence:
         """Evidence at a delivered call."""
