@@ -71,9 +71,7 @@ class Citing:
         if not found:
             return self.cite_fragments(fragments, why)
         cited = self.cite(min(start for start, _ in found), max(end for _, end in found), why)
-        said = (turn.reasoning or "" if reasoning else (turn.content or "") + (turn.refusal or ""))[first:last][
-            :MAX_QUOTE
-        ]
+        text = (turn.reasoning or "") if reasoning else (turn.content or "") + (turn.refusal or "")
         return msgspec.structs.replace(cited, quote=text[first:last][:MAX_QUOTE])
 
     def cite_call(self, call: ToolCall, why: str = "") -> Evidence:

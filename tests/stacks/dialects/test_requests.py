@@ -369,7 +369,11 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=8,
 )
-FIELDS = ["messages", "tools", "tool_choice", "input", "system", "stream", "options", "max_tokens", "functions", "text", "n", "stream_options", "response_format", "prompt", "model", "instructions", "function_call", "role", "content", "tool_calls", "function", "name", "arguments", "type", "id", "chat_template_kwargs"]
+FIELDS = [
+    *("messages", "tools", "tool_choice", "input", "system", "stream", "options", "max_tokens", "functions", "text"),
+    *("n", "stream_options", "response_format", "prompt", "model", "instructions", "function_call", "role", "content"),
+    *("tool_calls", "function", "name", "arguments", "type", "id", "chat_template_kwargs"),
+]
 shaped = st.recursive(
     json_values, lambda inner: st.dictionaries(st.sampled_from(FIELDS), inner | st.lists(inner, max_size=2), max_size=5)
 )
