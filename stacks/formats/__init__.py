@@ -15,6 +15,7 @@ from stacks.formats.model import ByteOffsets, CallFormat, Mode, ParsedCall, Pars
 from stacks.formats.reasoning import ReasoningSplit, split_reasoning
 from stacks.formats.registry import format_named, formats, parser_formats
 from stacks.formats.scan import CallScan, Leak, TextCall, find_calls, find_markers
+from stacks.formats.tiers import ReplyReading, lenient_reply, strict_reply
 from stacks.formats.tools import NO_TOOLS, OfferedTools, offered_tools
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "ParsedCall",
     "Problem",
     "ReasoningSplit",
+    "ReplyReading",
     "Span",
     "TextCall",
     "check_arguments",
@@ -38,7 +40,9 @@ __all__ = [
     "find_markers",
     "format_named",
     "formats",
+    "lenient_reply",
     "offered_tools",
     "parser_formats",
     "split_reasoning",
+    "strict_reply",
 ]

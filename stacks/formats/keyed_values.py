@@ -160,8 +160,12 @@ class _Run:
                 return at, after, True
             at = after
         stop = self.value_stop.search(text, start)
+        end = stop.start() if stop else len(text)
+        last = text.rfind(spec.value[1], start, end) if start <= self.last_value_close else -1
+        if last >= 0:
+            return last, end if stop else last + len(spec.value[1]), True
         if stop is not None:
-            return stop.start(), stop.start(), False
+            return end, end, False
         return trim_cut_tag(text, start, (spec.value[1],)), len(text), False
 
     def _close(self, pos: int) -> tuple[int, bool]:

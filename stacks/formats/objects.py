@@ -291,7 +291,7 @@ class TaggedJson:
             draft.repairs.extend(reading.repairs)
         block.drafts.extend(fresh)
         for why, element in bad:
-            kind = "no_name" if why == "no name" else "not_a_call"
+            kind = "no_name" if "name" in why else "not_a_call"
             broken = reason_of(reading) if not element.complete else (kind, why)
             found.problem(*broken, element.start, element.end)
         return reading.stopped in ("", "stop")

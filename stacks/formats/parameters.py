@@ -278,7 +278,8 @@ class _MarkupRun:
     def _unclosed(self, start: int) -> _Value:
         stop = self.s.value_stop.search(self.text, start)
         if stop is not None:
-            return _Value(start, stop.start(), stop.start(), False)
+            last = self.text.rfind(self.markup.parameter_close, start, stop.start())
+            return _Value(start, stop.start() if last < 0 else last, stop.start(), False)
         end = trim_cut_tag(self.text, start, self.s.cut_tag)
         return _Value(start, end, len(self.text), False)
 
