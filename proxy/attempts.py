@@ -20,6 +20,7 @@ class Attempt:
     __slots__ = (
         "broken",
         "detail",
+        "expected",
         "fault",
         "generation",
         "head",
@@ -52,6 +53,8 @@ class Attempt:
         self.kept: list[bytes] | None = None
         self.references: RequestReferences | None = None
         self.detail = ""
+        self.expected = False
+        """Whether the framing of responses knows of this request."""
         self.fault: tuple[str, str, bytes] | None = None
         """(end, detail, answer) of a fault that came while the request was still being sent."""
         self.request_complete = False
@@ -71,7 +74,6 @@ class Connection:
     """One client connection: its attempts, the framing of its response direction, who closed first."""
 
     __slots__ = (
-        "attempts",
         "client",
         "connected",
         "count",
@@ -89,8 +91,6 @@ class Connection:
         self.framer = Framer(response=True)
         self.waiting: deque[Attempt] = deque()
         """Attempts that have not ended, in order; the first is the one being answered."""
-        self.attempts: dict[int, int] = {}
-        """Exchange number -> attempt number, of the latest ones."""
         self.first_closed: tuple[str, str] | None = None
         """(side, how) of whoever ended first; the relay's own closing does not count."""
         self.connected: list[dict[str, Any]] = []
@@ -98,7 +98,10 @@ class Connection:
 
     def answering(self) -> Attempt | None:
         """The attempt that the next bytes from the upstream belong to."""
-        return next((attempt for attempt in self.waiting if not attempt.response_complete), None)
+        for attempt in self.waiting:
+            if not attempt.response_complete:
+                return attempt
+        return None
 
     def note_closed(self, side: str, how: str) -> None:
         """Remember which side ended first."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 _MAX_SPACE = 64
+_MAX_RUN = 256
 
 
 def field_pattern(names: Sequence[str]) -> re.Pattern[bytes]:
@@ -18,9 +19,13 @@ def field_pattern(names: Sequence[str]) -> re.Pattern[bytes]:
 
 
 class FieldScanner:
-    """Reads a stream; says which of its bytes are inside the value of a wanted field."""
+    """Reads a stream; says which of its bytes are inside the value of a wanted field.
 
-    __slots__ = ("_carry", "_depth", "_inside", "_pattern", "_run", "_window")
+    After `feed`, the last `undecided` bytes have not been read: whether they are the value's or belong to its closing
+    quote shows with what follows, and they must be fed again, before it.
+    """
+
+    __slots__ = ("_carry", "_depth", "_inside", "_pattern", "_run", "_window", "undecided")
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
@@ -29,14 +34,23 @@ class FieldScanner:
         self._inside = False
         self._depth = 0
         self._run = 0
+        self.undecided = 0
 
-    def feed(self, data: bytes) -> list[tuple[int, int]]:
+    def feed(self, data: bytes, *, final: bool = False) -> list[tuple[int, int]]:
         """(start, end) ranges of `data` that belong to values."""
         spans: list[tuple[int, int]] = []
+        self.undecided = 0
         position = 0
         while position < len(data):
             if self._inside:
                 end = self._value_end(data, position)
+                if self._inside and self._depth and 0 < self._run <= _MAX_RUN and not final:
+                    self.undecided = min(self._run, len(data) - position)
+                    self._run -= self.undecided
+                    end -= self.undecided
+                    if end > position:
+                        spans.append((position, end))
+                    break
                 if end > position:
                     spans.append((position, end))
                 position = end

@@ -13,7 +13,8 @@ from results.record import End, Line, Note, Request, as_text, encode
 from results.window import RequestWindow
 
 MAX_UNSOLICITED_BYTES = 1 << 20
-_REMEMBERED_ATTEMPTS = 256
+_REMEMBERED_ATTEMPTS = 4096
+"""Notes find their attempt among so many of the latest, also when it has ended."""
 
 
 class LineBuilder(ABC):
@@ -32,6 +33,7 @@ class LineBuilder(ABC):
         self._generation = 0
         self._offset_ns = time.time_ns() - time.monotonic_ns() if epoch_offset_ns is None else epoch_offset_ns
         self._connections: dict[int, Connection] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
 
     def begin_segment(self) -> None:
         """Lines built from now on go to a new segment, or earlier ones were lost: refer to nothing before."""
@@ -55,9 +57,9 @@ class LineBuilder(ABC):
         self.open_attempts += 1
         connection.count += 1
         attempt = Attempt(self.attempts, connection.count, at_ns, self._generation)
-        connection.attempts[connection.count] = attempt.id
-        if len(connection.attempts) > _REMEMBERED_ATTEMPTS:
-            del connection.attempts[next(iter(connection.attempts))]
+        self._numbers[connection.number, connection.count] = attempt.id
+        if len(self._numbers) > _REMEMBERED_ATTEMPTS:
+            del self._numbers[next(iter(self._numbers))]
         connection.waiting.append(attempt)
         return attempt
 
@@ -132,9 +134,9 @@ class LineBuilder(ABC):
     ) -> None:
         self._finish_held(attempt, at_ns)
         connection.waiting.remove(attempt)
-        text, base64 = as_text(self._redactor.mask(answer))
+        text, base64 = as_text(self._redactor.mask(answer)) if answer else (None, None)
         request, response = attempt.request.read, attempt.response.read
-        detail = self._redactor.text(detail)
+        detail = self._redactor.text(detail) if detail else ""
         self._put(End(attempt.id, self._at_us(attempt, at_ns), reason, request, response, detail, text, base64))
         self.open_attempts -= 1
         self.ended[reason] = self.ended.get(reason, 0) + 1

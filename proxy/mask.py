@@ -15,7 +15,8 @@ import regex
 
 from proxy.fields import FieldScanner, field_pattern
 from proxy.secrets import MIN_HELD_BYTES, Secrets, blank
-from results.body import CodingError, ContentDecoder, PayloadSplitter
+from results.body import PayloadSplitter
+from results.coding import CodingError, ContentDecoder
 
 MAX_HELD_BYTES = 1 << 16
 """A pattern that is still undecided after so many bytes counts as matched."""
@@ -43,6 +44,11 @@ class Rules:
         self.plain = not self.patterns and self.field is None
         """Whether only secrets are looked for."""
 
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to look for yet."""
+        return self.plain and not self.secrets.literals
+
     def mask(self, data: bytes) -> bytes:
         """Whole bytes, masked."""
         if self.plain:
@@ -54,11 +60,12 @@ class Rules:
 class TextMask:
     """Masks a stream of plain bytes."""
 
-    __slots__ = ("_context", "_fields", "_held", "_rules", "hit")
+    __slots__ = ("_context", "_fields", "_held", "_rules", "_unread", "hit")
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._held = b""
+        self._unread = b""
         self._context = b""
         self._fields = FieldScanner(rules.field) if rules.field is not None else None
         self.hit = False
@@ -67,7 +74,7 @@ class TextMask:
     @property
     def holding(self) -> bool:
         """Whether an end is held back."""
-        return bool(self._held)
+        return bool(self._held or self._unread)
 
     def feed(self, data: bytes) -> bytes:
         """What may be stored now, masked; the same object as `data` where nothing had to be done."""
@@ -87,14 +94,11 @@ class TextMask:
 
     def finish(self) -> bytes:
         """The rest that was held back, masked."""
-        return self._examine(b"", final=True) if self._held else b""
+        return self._examine(b"", final=True) if self.holding else b""
 
     def _examine(self, data: bytes, *, final: bool) -> bytes:
-        if self._fields is not None and data:
-            spans = self._fields.feed(data)
-            if spans:
-                self.hit = True
-                data = blank(data, spans)
+        if self._fields is not None:
+            data = self._mask_fields(self._fields, self._unread + data, final=final)
         base = len(self._context)
         joined = self._context + self._held + data
         spans = [span for span in self._rules.secrets.spans(joined) if span[1] > base]
@@ -109,6 +113,16 @@ class TextMask:
         self._held = joined[stop:]
         self._context = joined[max(0, stop - _CONTEXT) : stop]
         return released
+
+    def _mask_fields(self, fields: FieldScanner, data: bytes, *, final: bool) -> bytes:
+        """The values of fields as asterisks; what is not decided yet waits in `_unread`."""
+        spans = fields.feed(data, final=final)
+        cut = len(data) - fields.undecided
+        data, self._unread = data[:cut], data[cut:]
+        if spans:
+            self.hit = True
+            data = blank(data, spans)
+        return data
 
     def _match_patterns(self, joined: bytes, base: int, stop: int, spans: list[tuple[int, int]], *, final: bool) -> int:
         """Add the matches to `spans`; returns where the undecided end begins."""
@@ -148,11 +162,19 @@ class BodyMasker:
         self._splitter = PayloadSplitter(chunked=True) if chunked else None
         self._layout: deque[bytes | int] = deque()
         self._released = b""
+        self._unframed = False
         decoder = ContentDecoder(content_encoding) if content_encoding else None
         self._coded = CodedBody(rules, decoder) if decoder is not None and decoder and decoder.supported else None
 
     def feed(self, data: bytes) -> bytes:
         """Wire bytes that may be stored now."""
+        if self._coded is None and self._splitter is not None:
+            if self._rules.idle and not self._layout and not self._text.holding:
+                self._unframed = True
+                return data
+            if self._unframed:
+                # A first secret was learned in the middle of this body, whose framing was not followed so far.
+                self._splitter = None
         spans = self._splitter.feed(data) if self._splitter is not None else [(True, 0, len(data))]
         if self._coded is None:
             return self._plain(data, spans)

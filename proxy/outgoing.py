@@ -51,6 +51,10 @@ class Outgoing:
         self._held += masked[self._early :]
         self._early = len(masked)
 
+    def add(self, masked: bytes) -> None:
+        """Bytes that are masked already."""
+        self._held += masked
+
     def body(self, data: bytes) -> None:
         """Body bytes as on the wire."""
         self._held = self._held + self._mask.feed(data) if self._mask is not None else self._held + data

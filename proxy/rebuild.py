@@ -70,15 +70,17 @@ class Rebuilder(ResponseBuilder):
         head = self._redactor.request_head(event.head)
         attempt.head = head
         attempt.wants_upgrade = head.upgrade
-        connection.framer.expect(head.method_bytes)
         out = attempt.request
         out.head(head.masked)
-        self._begin_request_body(attempt, head)
-        if event.body:
+        attempt.request_complete = event.complete
+        whole = event.complete and not head.chunked and not head.content_encoding
+        self._begin_request_body(attempt, head, masked=not whole)
+        if whole:
+            out.add(self._redactor.mask(event.body))
+        else:
             out.body(event.body)
-        if event.complete:
-            out.end_body()
-            attempt.request_complete = True
+            if event.complete:
+                out.end_body()
         data = out.take()
         parts = self._parts(attempt, data, 0)
         text, base64 = as_text(data) if parts is None else (None, None)
@@ -111,11 +113,11 @@ class Rebuilder(ResponseBuilder):
     def _tags(self, tags: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
         return tuple((self._redactor.text(name), self._redactor.text(value)) for name, value in tags) if tags else ()
 
-    def _begin_request_body(self, attempt: Attempt, head: RequestHead) -> None:
+    def _begin_request_body(self, attempt: Attempt, head: RequestHead, *, masked: bool) -> None:
         if head.has_body:
-            attempt.request.begin_body(
-                self._redactor.body_mask(chunked=head.chunked, content_encoding=head.content_encoding)
-            )
+            if masked:
+                mask = self._redactor.body_mask(chunked=head.chunked, content_encoding=head.content_encoding)
+                attempt.request.begin_body(mask)
             attempt.kept = []
             total = None if head.length is None else len(head.masked) + head.length
             attempt.references = RequestReferences(self._window, len(head.masked), total)
@@ -180,7 +182,9 @@ class Rebuilder(ResponseBuilder):
             self._put(line)
 
     def _side_closed(self, event: tap.SideClosed) -> None:
-        connection = self._connection(event.connection)
+        connection = self._connections.get(event.connection)
+        if connection is None:
+            return
         connection.note_closed(event.side, event.how)
         if event.side != "upstream" or event.how == "closed":
             return
@@ -221,10 +225,9 @@ class Rebuilder(ResponseBuilder):
             self._close(connection, attempt, event.at_ns)
 
     def _note(self, event: tap.Note) -> None:
-        connection = self._connections.get(event.connection)
         attempt = None
-        if event.exchange is not None and connection is not None:
-            attempt = connection.attempts.get(event.exchange)
+        if event.exchange is not None:
+            attempt = self._numbers.get((event.connection, event.exchange))
         fields = event.fields
         if event.exchange is not None and attempt is None:
             fields = {**fields, "connection": event.connection, "exchange": event.exchange}

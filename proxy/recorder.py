@@ -40,6 +40,7 @@ SWITCH_INTERVAL = 0.0005
 _EVENT_BYTES = 200
 _WITH_DATA = (ResponseData, RequestData, OpaqueData)
 _BATCH_EVENTS = 2000
+_BATCH_BYTES = 4 << 20
 _YIELD_EVERY = 8
 
 
@@ -175,16 +176,16 @@ class Recorder:
     def _batch(self) -> int:
         queue, handle = self._queue, self._rebuilder.handle
         oldest = queue[0].at_ns
-        count = min(len(queue), _BATCH_EVENTS)
-        size = 0
-        for number in range(count):
+        count = size = 0
+        while queue and count < _BATCH_EVENTS and size < _BATCH_BYTES:
             event = queue.popleft()
+            count += 1
             size += _size(event)
             try:
                 handle(event)
             except Exception as error:
                 self._report(event, error)
-            if number % _YIELD_EVERY == _YIELD_EVERY - 1:
+            if not count % _YIELD_EVERY:
                 time.sleep(0)
         self._write(self._rebuilder.lines)
         self._rebuilder.lines = []

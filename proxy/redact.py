@@ -14,19 +14,10 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from proxy.mask import BodyMasker, Rules
+from proxy.secret_names import secret_name
 from proxy.secrets import MASK, Secrets
 from results.http1 import Framer, Kind, parse_headers
 
-_SECRET_NAME = re.compile(
-    rb"key(?!s|board|word)|token(?!s|iz)|secret|passw|passphrase|pwd|credential|signature|(?:^|[-_.])(?:sig|auth|pass|jwt|sid)(?:$|[-_.])",
-    re.IGNORECASE,
-)
-_NOT_SECRET = re.compile(
-    rb"(?:^|[-_])(?:idempotency|cache|surrogate|partition|routing|sort|primary|foreign)[-_]?key|sec-websocket-key|"
-    rb"rate-?limit|max[-_]?token|key[-_]?(?:type|name|size|len|usage|algo)|token[-_]?(?:type|ids?$|count|usage|limit)|"
-    rb"tokenizer|www-authenticate|content-|access-control-",
-    re.IGNORECASE,
-)
 _QUERY = re.compile(rb"([?&;#])([^=&;#?\s\"']+)=([^&;#\s\"']*)")
 _USERINFO = re.compile(rb"(?<=://)([^/@\s?#\"']+)@")
 _URL_HEADERS = frozenset({b"referer", b"location", b"content-location", b"origin", b"link", b"refresh"})
@@ -37,11 +28,6 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
 _FLAG = re.compile(r"(--?[A-Za-z][A-Za-z0-9_.-]*)(?:=(.*))?\Z", re.DOTALL)
 _MIN_PLAIN_COOKIE = 12
 _CACHED_HEADS = 512
-
-
-def secret_name(name: bytes) -> bool:
-    """Whether a header, parameter, flag or variable of this name holds a secret, by the words in its name."""
-    return _SECRET_NAME.search(name) is not None and _NOT_SECRET.search(name) is None
 
 
 class RequestHead(NamedTuple):
@@ -63,11 +49,17 @@ class RequestHead(NamedTuple):
 
 
 class ResponseHead(NamedTuple):
-    """A response's head: masked bytes, its header fields (masked), its content coding."""
+    """A response's head: masked bytes, its header fields (masked), its content coding.
+
+    `plain_length` is the body's length where it is a final one with a stated length, neither coded nor chunked.
+    """
 
     raw: bytes
     headers: tuple[tuple[str, str], ...]
     content_encoding: str
+    status: int
+    reason: str
+    plain_length: int | None
 
 
 class Redactor:
@@ -96,7 +88,7 @@ class Redactor:
         """Learn the values of variables whose names speak of keys, tokens, secrets or passwords."""
         for name, value in environment.items():
             if secret_name(name.encode("utf-8", "surrogateescape")):
-                self._learn_loose(value.encode("utf-8", "surrogateescape"))
+                self.learn(value)
             elif "://" in value:
                 self.learn_url(value)
 
@@ -196,7 +188,8 @@ class Redactor:
             masked = self._head(raw, response=True)
             headers = parse_headers(masked)
             coding = next((value for name, value in headers if name.lower() == "content-encoding"), "")
-            head = ResponseHead(masked, tuple(headers), coding)
+            head = _response_head(raw, masked, tuple(headers), coding)
+            head = head._replace(reason=self.text(head.reason))
             self._forget_if_older()
             self._responses[raw] = head
         return head
@@ -325,3 +318,15 @@ class Redactor:
         self.secrets.learn(unquote_to_bytes(match[3].replace(b"+", b" ")))
         self.secrets.learn(unquote_to_bytes(match[3]))
         return match[1] + match[2] + b"=" + MASK * len(match[3])
+
+
+def _response_head(
+    raw: bytes, masked: bytes, headers: tuple[tuple[str, str], ...], content_encoding: str
+) -> ResponseHead:
+    pieces = Framer(response=True).feed(raw)
+    head = pieces[0].head if pieces and pieces[0].data == raw else None
+    if head is None:
+        return ResponseHead(masked, headers, content_encoding, 0, "", None)
+    simple = head.status >= 200 and not (head.chunked or head.upgrade or content_encoding)
+    reason = head.reason.decode("latin-1")
+    return ResponseHead(masked, headers, content_encoding, head.status, reason, head.length if simple else None)

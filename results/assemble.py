@@ -126,6 +126,11 @@ class OpenAttempt:
         """Whether anything but notes is known of it."""
         return self._request is not None or any(stream.total for stream in self._streams.values())
 
+    @property
+    def size(self) -> int:
+        """Bytes held of both directions."""
+        return sum(len(stream.data) + len(stream.decoded) for stream in self._streams.values())
+
     def add(self, line: Line, book: RequestBook) -> None:
         """Take in one line. Raises ValueError (and remembers the damage) where it does not fit what came before."""
         try:

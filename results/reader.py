@@ -7,7 +7,8 @@ newer schema is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,12 @@ from results.record import SCHEMA_VERSION, End, Line, NewerSchemaError, Note, Se
 
 MAX_LISTED = 100
 """So many corrupt lines are listed; further ones are only counted."""
+
+
+LATE_NOTES = 16
+"""An exchange is given out when so many more have ended, so that notes about it that came late are with it."""
+
+LATE_NOTES_BYTES = 16 << 20
 
 
 class JournalMissingError(Exception):
@@ -113,36 +120,52 @@ class RunReader:
         live = is_locked(self.folder)
         book = RequestBook()
         attempts: dict[int, OpenAttempt] = {}
+        ended: deque[tuple[OpenAttempt, End]] = deque()
         for file, number, line in self._lines():
             if isinstance(line, Segment):
                 book.begin_segment(line)
                 continue
-            if isinstance(line, Note) and line.attempt is None:
-                self._run_note(line, attempts)
+            if isinstance(line, Note) and (line.attempt is None or line.attempt not in attempts):
+                self._other_note(line, attempts, ended)
                 continue
-            key = line.attempt if line.attempt is not None else 0
-            opened = attempts.get(key)
-            if opened is None:
-                opened = attempts[key] = OpenAttempt(key)
+            opened = self._opened(line.attempt or 0, attempts)
             try:
                 opened.add(line, book)
             except ValueError as error:
                 self.problems.add(file, number, str(error))
             if isinstance(line, End):
-                del attempts[key]
-                yield opened.finish(line)
+                ended.append((attempts.pop(line.attempt), line))
+                while len(ended) > LATE_NOTES or sum(one.size for one, _ in ended) > LATE_NOTES_BYTES:
+                    first, end = ended.popleft()
+                    yield first.finish(end)
+        for first, end in ended:
+            yield first.finish(end)
         for opened in attempts.values():
             if opened.begun:
                 yield opened.finish(None, live=live)
+
+    @staticmethod
+    def _opened(attempt: int, attempts: dict[int, OpenAttempt]) -> OpenAttempt:
+        opened = attempts.get(attempt)
+        if opened is None:
+            opened = attempts[attempt] = OpenAttempt(attempt)
+        return opened
 
     def lines(self) -> Iterator[Line]:
         """Every readable line, brought up to the current schema; for exports and tests."""
         return (line for _, _, line in self._lines())
 
-    def _run_note(self, note: Note, attempts: dict[int, OpenAttempt]) -> None:
+    def _other_note(
+        self, note: Note, attempts: dict[int, OpenAttempt], ended: Iterable[tuple[OpenAttempt, End]]
+    ) -> None:
+        """A note about the run, or about an attempt that has ended (an engine that stops after its client left)."""
+        late = next((one for one, _ in ended if one.attempt == note.attempt), None)
+        if late is not None:
+            late.notes.append(note)
+            return
         self.run_notes.append(note)
         del self.run_notes[:-1000]
-        if note.kind == "lost":
+        if note.kind == "lost" and note.attempt is None:
             lost = note.fields.get("lines")
             self.problems.lost_lines += lost if isinstance(lost, int) else 0
             for opened in attempts.values():

@@ -21,6 +21,7 @@ LIVE = "wire.jsonl"
 NEXT = "wire.next.jsonl"
 _NUMBERED = re.compile(r"wire\.([0-9]{6,})\.jsonl(\.zst)?\Z")
 _READ_BYTES = 1 << 20
+_ZSTD_HEADER_BYTES = 18
 MAX_LINE_BYTES = 1 << 28
 """A line longer than this is corrupt (256 MiB; the recorder writes far shorter ones)."""
 
@@ -59,7 +60,8 @@ def compress(folder: Path, number: int, level: int = 3) -> None:
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "wb") as target, open(raw, "rb") as source:
-            zstandard.ZstdCompressor(level=level, write_checksum=True).copy_stream(source, target)
+            size = os.fstat(source.fileno()).st_size
+            zstandard.ZstdCompressor(level=level, write_checksum=True).copy_stream(source, target, size=size)
             target.flush()
             os.fsync(target.fileno())
         temporary.rename(final)
@@ -129,9 +131,17 @@ class LineSource:
             last = True
 
     def _decompressed(self) -> Iterator[bytes]:
-        reader = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True)
+        total = 0
         try:
+            size = zstandard.frame_content_size(self._file.read(_ZSTD_HEADER_BYTES))
+            self._file.seek(0)
+            reader = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True)
             while block := reader.read(_READ_BYTES):
+                total += len(block)
                 yield block
         except zstandard.ZstdError as error:
             self.problem = f"damaged compression: {error}"
+            return
+        # The decompressor does not mind a frame that is cut between two blocks: the size it states tells.
+        if total < size:
+            self.problem = f"the compressed file is cut short: {total} of {size} bytes"

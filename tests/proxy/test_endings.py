@@ -245,14 +245,18 @@ def test_notes_and_connections_are_told_with_their_attempt(tmp_path: Path) -> No
         Note(1, 2500, 1, "late", {"x": 1}),
         Note(1, 2500, None, "run", {"y": 1}),
         GONE,
+        Note(1, 5000, 1, "later still", {"z": 1}),
+        Note(7, 5000, 3, "of nobody", {}),
     ]
     reader_folder = tmp_path / "run"
     (exchange,) = record(reader_folder, events)
     assert exchange.noted("connected") == {"upstream": "up", "address": "127.0.0.1:9", "took_us": 5000}
     assert exchange.noted("engine") == {"tokens": [1, 2]}
+    assert exchange.noted("late") == {"x": 1}
+    assert exchange.noted("later still") == {"z": 1}
     reader = RunReader(reader_folder)
     list(reader)
-    assert [note.kind for note in reader.run_notes] == ["run"]
+    assert [note.kind for note in reader.run_notes] == ["run", "of nobody"]
 
 
 def test_a_head_that_comes_in_pieces_is_stored_line_by_line(tmp_path: Path) -> None:
@@ -268,3 +272,29 @@ def test_a_head_that_comes_in_pieces_is_stored_line_by_line(tmp_path: Path) -> N
     assert exchange.wire("response") == masked + b"ok"
     assert exchange.response is not None
     assert exchange.response.headers[0] == ("Set-Cookie", "a=****************; Path=/")
+
+
+@pytest.mark.parametrize(
+    ("request_head", "reads", "body"),
+    [
+        (GET, [OK], b"ok"),
+        (GET, [b"HTTP/1.1 204 No Content\r\n\r\n"], b""),
+        (GET, [b"HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n"], b""),
+        (GET, [b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok"], b"ok"),
+        (GET, [b"HTTP/1.1 200 OK\nContent-Length: 6\n\n\r\n\r\nok"], b"\r\n\r\nok"),
+        (GET, [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"], b""),
+        (GET, [b"HTTP/1.1 100 Continue\r\n\r\n", OK], b"ok"),
+        (GET, [b"HTTP/1.1 100 Continue\r\n\r\n" + OK], b"ok"),
+        (GET, [OK[:-1], b"k"], b"ok"),
+        (b"HEAD /a HTTP/1.1\r\n\r\n", [b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"], b""),
+    ],
+)
+def test_two_requests_in_turn(tmp_path: Path, request_head: bytes, reads: list[bytes], body: bytes) -> None:
+    """The short way for whole responses and the framed way leave the same record, whichever follows the other."""
+    events = [start(request_head), *map(data, reads), start(), data(OK[:5]), data(OK[5:]), start(), data(OK), GONE]
+    exchanges = record(tmp_path / "run", events)
+    assert [one.end for one in exchanges] == ["complete"] * 3
+    assert [one.wire("response") for one in exchanges] == [b"".join(reads), OK, OK]
+    assert [one.response.body for one in exchanges if one.response] == [body, b"ok", b"ok"]
+    pipelined = record(tmp_path / "pipelined", [start(request_head), start(), *map(data, reads), data(OK), GONE])
+    assert [one.wire("response") for one in pipelined] == [b"".join(reads), OK]

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import brotli
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.mask import BodyMasker, Rules, TextMask
@@ -206,6 +206,7 @@ def test_bad_pattern_is_refused() -> None:
         rules(patterns=("(",))
 
 
+@settings(max_examples=600)
 @given(st.lists(st.integers(0, 300), max_size=8), st.text(max_size=30), st.integers(0, 2))
 def test_json_fields_at_every_depth(points: list[int], value: str, depth: int) -> None:
     document = json.dumps({"a": 1, "pass phrase": value, "b": "after"})
@@ -222,3 +223,13 @@ def test_json_fields_at_every_depth(points: list[int], value: str, depth: int) -
     assert found["b"] == "after"
     assert set(found["pass phrase"]) <= {"*"}
     assert bool(found["pass phrase"]) == bool(value)
+
+
+def test_a_secret_learned_in_the_middle_of_a_framed_body() -> None:
+    known = Secrets()
+    masker = BodyMasker(Rules(known, (), ()), chunked=True, content_encoding="")
+    wire = chunked([b"first part", PLAIN_SECRET, b"last part"])
+    out = masker.feed(wire[:8])
+    known.learn(PLAIN_SECRET)
+    out += masker.feed(wire[8:]) + masker.finish()
+    assert out == wire.replace(PLAIN_SECRET, b"*" * len(PLAIN_SECRET))

@@ -6,7 +6,8 @@ from base64 import b64encode
 
 import pytest
 
-from proxy.redact import Redactor, secret_name
+from proxy.redact import Redactor
+from proxy.secret_names import secret_name
 
 KEY = "sk-canary-0123456789"
 

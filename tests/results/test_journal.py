@@ -103,11 +103,12 @@ def test_missing_segment_is_said(tmp_path: Path) -> None:
 
 def test_reading_while_it_is_written_and_rotated(tmp_path: Path) -> None:
     writer = JournalWriter(tmp_path / "run", "r")
-    writer.append(attempt(1))
+    for number in range(1, 40):
+        writer.append(attempt(number))
     reader = RunReader(tmp_path / "run")
     exchanges = iter(reader)
     assert next(exchanges).attempt == 1
-    for number in range(2, 200):
+    for number in range(40, 200):
         writer.append(attempt(number))
         if number % 10 == 0:
             writer.rotate()

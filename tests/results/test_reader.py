@@ -18,6 +18,7 @@ from proxy.tap import ConnectionClosed, RequestData, RequestStarted, ResponseDat
 from results import record
 from results.reader import RunReader
 from results.record import NewerSchemaError, Note, decode, encode
+from results.segments import compress
 
 _NUMBERS = count()
 HISTORY = json.dumps(
@@ -231,3 +232,23 @@ def test_memory_does_not_grow_with_the_journal(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 << 20
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(where=st.floats(0, 0.9999), flip=st.integers(0, 255))
+def test_damaged_compression_is_said(sound: Path, tmp_path: Path, where: float, flip: int) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    shutil.copytree(sound, folder)
+    (folder / "wire.jsonl").rename(folder / "wire.000001.jsonl")
+    compress(folder, 1)
+    path = folder / "wire.000001.jsonl.zst"
+    raw = bytearray(path.read_bytes())
+    at = int(len(raw) * where)
+    if flip and raw[at] != flip:
+        raw[at] = flip
+    else:
+        del raw[at:]
+    path.write_bytes(raw)
+    reader = RunReader(folder)
+    found = {one.attempt: one.wire("request") + one.wire("response") for one in reader}
+    assert reader.problems or found == read(sound)[1]
