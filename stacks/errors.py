@@ -21,6 +21,7 @@ from stacks.turn import ErrorObject
 _MESSAGE_KEYS = ("message", "error", "detail", "msg", "reason", "title", "error_message", "description")
 _MAX_NESTING = 16
 _MAX_STARTS = 12
+_MAX_TEXT = 200_000
 _MAX_LITERAL = 20_000
 
 
@@ -99,6 +100,7 @@ def _through(outer: Callable[[int], int], start: int, encoded: bytes, path: Path
 
 def _inner_error(text: str) -> tuple[dict[str, object], int, bytes | None, Path, str] | None:
     """The first error object inside a text: (object, character offset, its JSON bytes or None, path, message)."""
+    text = text[:_MAX_TEXT]
     start = text.find("{")
     for _ in range(_MAX_STARTS):
         if start < 0:
@@ -220,8 +222,8 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-_TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<!--.*?-->|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
 def _visible(text: str) -> str:
-    return " ".join(html.unescape(_TAGS.sub(" ", text[:200_000])).split())
+    return " ".join(html.unescape(_TAGS.sub(" ", text[:20_000])).split())

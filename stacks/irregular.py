@@ -138,6 +138,10 @@ class Irregularity:
         return IRREGULARITIES[self.code][0]
 
 
+MAX_IRREGULARITIES = 2000
+"""So many are listed apart; beyond that, others of a code already listed only raise its first count."""
+
+
 class IrregularityLog:
     """Collects irregularities; the same code about the same subject is counted, not listed again."""
 
@@ -154,6 +158,8 @@ class IrregularityLog:
         if code not in IRREGULARITIES:
             raise KeyError(code)
         known = self._seen.get((code, subject))
+        if known is None and len(self.items) >= MAX_IRREGULARITIES:
+            known = next((item for item in self.items if item.code == code), None)
         if known is not None:
             known.count += 1
             return

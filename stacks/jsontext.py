@@ -8,6 +8,7 @@ import re
 SPACE = re.compile(rb"[ \t\n\r]*+")
 STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 LOOSE = re.compile(rb"[^\s,:\]}\[{\"]++")
+_STRUCTURE = re.compile(rb'["{}\[\]]')
 _PLAIN = re.compile(rb"[^\"\\\x00-\x1f\x80-\xff]*+")
 _ESCAPES = {
     0x22: '"', 0x5C: "\\", 0x2F: "/", 0x62: "\b", 0x66: "\f", 0x6E: "\n", 0x72: "\r", 0x74: "\t",
@@ -93,8 +94,14 @@ def _utf8(raw: bytes, at: int, end: int, problems: dict[str, str]) -> tuple[str,
 def skip_value(data: bytes, at: int) -> int:
     """Offset just after the value that starts at `at` (its brackets balanced, strings respected); the end of `data`
     when it is cut. Iterative, linear."""
-    depth = 0
     length = len(data)
+    if at >= length:
+        return length
+    byte = data[at]
+    if byte not in b'{["':
+        match = LOOSE.match(data, at)
+        return match.end() if match is not None else at + 1
+    depth = 0
     while at < length:
         byte = data[at]
         if byte == 0x22:
@@ -102,20 +109,15 @@ def skip_value(data: bytes, at: int) -> int:
             if match is None:
                 return length
             at = match.end()
-        elif byte in (0x7B, 0x5B):
-            depth += 1
-            at += 1
-        elif byte in (0x7D, 0x5D):
-            depth -= 1
-            at += 1
-        elif byte in b" \t\n\r,:":
-            at += 1
-            continue
         else:
-            match = LOOSE.match(data, at)
-            at = match.end() if match is not None else at + 1
+            depth += 1 if byte in b"{[" else -1
+            at += 1
         if depth <= 0:
             return at
+        found = _STRUCTURE.search(data, at)
+        if found is None:
+            return length
+        at = found.start()
     return length
 
 

@@ -9,62 +9,13 @@ Where a value stands in the text is told by `stacks.jsonspans`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 import orjson
 
 from stacks.jsontext import LOOSE, SPACE, STRING, decode_string, skip_value
+from stacks.jsonvalues import MAX_DEPTH, MAX_NOTES, UNPARSED, JsonNote, Path, Reading
 
-MAX_DEPTH = 200
-"""Containers nested deeper than this are skipped, noted and read as None."""
-
-Path = tuple[str | int, ...]
-"""Keys and array positions that lead to a value inside a JSON text."""
-
-
-class _Unparsed:
-    """The type of `UNPARSED`: no value could be read."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "UNPARSED"
-
-    def __bool__(self) -> bool:
-        return False
-
-
-UNPARSED = _Unparsed()
-
-
-@dataclass(slots=True)
-class JsonNote:
-    """What a plain reader hides or refuses. Codes: duplicate_key, nonstandard_number, lone_surrogate,
-    control_character, bad_escape, invalid_utf8, too_deep, truncated, trailing_data, syntax, empty, byte_order_mark,
-    huge_number. `start`/`end` are byte offsets in the text read."""
-
-    code: str
-    message: str
-    start: int
-    end: int
-
-
-@dataclass(slots=True)
-class Reading:
-    """Result of `read`: the value (UNPARSED where nothing could be read), the notes, and the end of the value."""
-
-    value: object
-    notes: list[JsonNote] = field(default_factory=list)
-    end: int = 0
-
-    def has(self, code: str) -> bool:
-        """Whether a note of that code was made."""
-        return any(note.code == code for note in self.notes)
-
-    @property
-    def valid(self) -> bool:
-        """True when a strict reader would accept the text too (duplicate keys and depth are accepted by RFC 8259)."""
-        return not any(note.code not in ("duplicate_key", "too_deep", "huge_number") for note in self.notes)
+__all__ = ["MAX_DEPTH", "UNPARSED", "JsonNote", "Path", "Reading", "load", "read"]
 
 
 def load(data: bytes) -> object:
@@ -136,7 +87,8 @@ class _Reader:
         self.open = True
 
     def note(self, code: str, message: str, start: int, end: int) -> None:
-        self.reading.notes.append(JsonNote(code, message, start, end))
+        if len(self.reading.notes) < MAX_NOTES or code in ("truncated", "syntax", "trailing_data"):
+            self.reading.notes.append(JsonNote(code, message, start, end))
 
     def run(self) -> Reading:
         if self.data.startswith(b"\xef\xbb\xbf"):
@@ -324,7 +276,7 @@ class _Reader:
     def odd_string(self, raw: bytes, start: int) -> str:
         text, problems = decode_string(raw)
         for code, message in problems:
-            self.note(code, message, start, start + len(raw))
+            self.note(code, message, start, min(start + len(raw), len(self.data)))
         return text
 
 

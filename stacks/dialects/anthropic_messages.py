@@ -7,20 +7,19 @@ ping anywhere; an error event ends the stream.
 
 from __future__ import annotations
 
+from stacks.dialects.anthropic_blocks import Block, call_of
 from stacks.dialects.base import (
     Context,
     Pieces,
     check_call_ids,
     check_counts,
     check_finish,
-    finish_arguments,
     read_usage,
-    take_object_arguments,
     text_of,
 )
 from stacks.dialects.exchange import Event
 from stacks.strictjson import Path
-from stacks.turn import Fragment, ToolCall, Turn, json_type
+from stacks.turn import Fragment, Turn, json_type
 
 FINISH = {
     "end_turn": "stop",
@@ -40,26 +39,14 @@ _MESSAGE_FIELDS = frozenset(
 )
 
 
-class _Block:
-    """One content block while it comes."""
-
-    __slots__ = ("closed", "kind", "pieces", "raw", "where")
-
-    def __init__(self, kind: str, raw: dict[str, object], where: Fragment) -> None:
-        self.kind = kind
-        self.raw = raw
-        self.where = where
-        self.pieces = Pieces()
-        self.closed = False
-
-
 class MessagesAssembler:
     """Assembler of one message, plain or streamed."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._turn = Turn()
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, Block] = {}
+        self._top = -1
         self._usage: dict[str, object] = {}
         self._where_usage: list[Fragment] = []
         self._started = False
@@ -121,7 +108,7 @@ class MessagesAssembler:
         content = value.get("content")
         if isinstance(content, str):
             self._context.flag("content_type", "the content is a JSON string, not a list of blocks")
-            block = self._blocks[0] = _Block("text", {}, (event, ("content",)))
+            block = self._blocks[0] = Block("text", {}, (event, ("content",)))
             block.pieces.add(content, event, ("content",))
             block.closed = True
         elif isinstance(content, list):
@@ -173,26 +160,27 @@ class MessagesAssembler:
         if type(index) is int:
             return index
         self._context.flag("index_missing" if index is None else "index_type", f"the block index is {index!r}")
-        return max(self._blocks, default=0)
+        return max(self._top, 0)
 
     def _open(self, event: int, value: dict[str, object]) -> None:
         raw = value.get("content_block")
         index = self._index(value)
         if index in self._blocks:
             self._context.flag("index_reused", f"two blocks share index {index}", f"index {index}")
-            index = max(self._blocks) + 1
+            index = self._top + 1
         self._block(index, raw if isinstance(raw, dict) else {}, event, ("content_block",))
 
-    def _block(self, index: int, raw: dict[str, object], event: int, path: Path) -> _Block:
+    def _block(self, index: int, raw: dict[str, object], event: int, path: Path) -> Block:
         """Open a block with what it already carries."""
-        kind = raw.get("type")
-        block = self._blocks[index] = _Block(kind if isinstance(kind, str) else "", raw, (event, path))
+        kind = text_of(raw.get("type")) or ""
+        self._top = max(self._top, index)
+        block = self._blocks[index] = Block(kind, raw, (event, path))
         if kind in ("text", "thinking"):
-            text = raw.get(str(kind))
+            text = raw.get(kind)
             if isinstance(text, str):
-                block.pieces.add(text, event, (*path, str(kind)))
+                block.pieces.add(text, event, (*path, kind))
         elif kind != "tool_use" and kind not in _PARTS:
-            self._context.flag("block_unknown", f"a content block of type {kind!r}", str(kind))
+            self._context.flag("block_unknown", f"a content block of type {raw.get('type')!r}", kind)
         return block
 
     def _delta(self, event: Event, value: dict[str, object]) -> None:
@@ -206,7 +194,7 @@ class MessagesAssembler:
         block = self._blocks.get(index)
         if block is None:
             context.flag("block_missing", f"a delta for block {index}, which was never opened", f"block {index}")
-            block = self._blocks[index] = _Block(known[0] if known else "", {}, (event.number, ()))
+            block = self._blocks[index] = Block(known[0] if known else "", {}, (event.number, ()))
         elif block.closed:
             context.flag("event_out_of_order", f"a delta for block {index} after its end", f"block {index}")
         if known is None:
@@ -266,7 +254,7 @@ class MessagesAssembler:
         if not context.streamed and not self._usage:
             context.absent("usage_absent", "the message carries no usage")
 
-    def _close(self, index: int, block: _Block, content: Pieces, thinking: Pieces, failed: bool) -> None:
+    def _close(self, index: int, block: Block, content: Pieces, thinking: Pieces, failed: bool) -> None:
         """Turn one block into text, reasoning, a call or a part."""
         turn, pieces = self._turn, block.pieces
         if not block.closed and not failed and self._context.complete:
@@ -279,34 +267,6 @@ class MessagesAssembler:
             if block.kind == "thinking":
                 turn.reasoning_field = "thinking"
         elif block.kind == "tool_use":
-            self._call(index, block)
+            turn.tool_calls.append(call_of(index, block, len(turn.tool_calls), self._context))
         else:
             turn.parts.append(block.raw)
-
-    def _call(self, index: int, block: _Block) -> None:
-        raw, where = block.raw, block.where
-        call = ToolCall(index=index, id=text_of(raw.get("id")), name=text_of(raw.get("name")), where=(where,))
-        call.kind = "tool_use"
-        call.where_name = ((where[0], (*where[1], "name")),)
-        subject = f"call {len(self._turn.tool_calls)}"
-        if not call.name:
-            self._context.about(call.where, "name_missing", f"{subject} has no name", subject)
-        arguments = raw.get("input")
-        if block.pieces:
-            call.arguments_text, call.arguments_type = block.pieces.text() or "", "object"
-            call.where_arguments = tuple(block.pieces.where)
-            finish_arguments(call, self._context, subject)
-        elif isinstance(arguments, dict):
-            call.arguments_type, call.where_arguments = "object", ((where[0], (*where[1], "input")),)
-            take_object_arguments(call, arguments, self._context)
-        else:
-            call.arguments_type = json_type(arguments) if "input" in raw else "absent"
-            call.where_arguments = ((where[0], (*where[1], "input")),)
-            code = "arguments_missing" if arguments is None else "arguments_type"
-            self._context.about(call.where, code, f"{subject}: input is a JSON {call.arguments_type}", subject)
-            if isinstance(arguments, str):
-                call.arguments_text = arguments
-                finish_arguments(call, self._context, subject)
-            elif arguments is not None:
-                take_object_arguments(call, arguments, self._context)
-        self._turn.tool_calls.append(call)

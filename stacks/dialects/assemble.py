@@ -9,6 +9,7 @@ from stacks.dialects.anthropic_requests import read_messages_request
 from stacks.dialects.asked import read_body
 from stacks.dialects.base import Assembler, Context
 from stacks.dialects.body import body_kind, json_events, ndjson_events, sse_events
+from stacks.dialects.check import check_body
 from stacks.dialects.exchange import Assembled, Event, WireExchange, header
 from stacks.dialects.native import NativeAssembler
 from stacks.dialects.ollama import OllamaChatAssembler, OllamaGenerateAssembler
@@ -25,6 +26,7 @@ from stacks.dialects.recognise import (
     OPENAI_COMPLETIONS,
     OPENAI_RESPONSES,
     OTHER,
+    STREAM_BY_DEFAULT,
     dialect_of_request,
     dialect_of_value,
     route_of,
@@ -51,7 +53,6 @@ _ASSEMBLERS: dict[str, Callable[[Context], Assembler]] = {
     OLLAMA_GENERATE: OllamaGenerateAssembler,
     ANTHROPIC_MESSAGES: MessagesAssembler,
 }
-_STREAM_BY_DEFAULT = frozenset((OLLAMA_CHAT, OLLAMA_GENERATE))
 
 
 def read_request(method: str, target: str, body: bytes) -> CanonicalRequest:
@@ -63,7 +64,7 @@ def read_request(method: str, target: str, body: bytes) -> CanonicalRequest:
     request = CanonicalRequest(dialect, route, method.upper(), raw=None if value is UNPARSED else value)
     request.body_error = fault
     if isinstance(value, dict):
-        request.stream = dialect in _STREAM_BY_DEFAULT
+        request.stream = dialect in STREAM_BY_DEFAULT
         reader = _READERS.get(dialect)
         if reader is not None:
             reader(request, value)
@@ -116,7 +117,7 @@ def assemble(exchange: WireExchange, pieces: Sequence[bytes] | None = None) -> A
         understood = _Reader(result, context, failed_status).run()
     elif kind != "empty" and failed_status:
         result.errors.append(text_error(body, kind))
-    _check_body(result, context, exchange, understood)
+    check_body(result, context, exchange, understood)
     return result
 
 
@@ -125,7 +126,7 @@ def _is_stream(kind: str, request: CanonicalRequest, events: list[Event], conten
     content type says so, since it could as well be a plain body."""
     if kind in ("sse", "ndjson"):
         return True
-    if kind != "json" or request.dialect not in _STREAM_BY_DEFAULT:
+    if kind != "json" or request.dialect not in STREAM_BY_DEFAULT:
         return False
     return content_type is not None and "ndjson" in content_type.lower() and bool(events)
 
@@ -254,50 +255,3 @@ def _text_event_error(event: Event) -> ErrorObject:
     error.event, error.start, error.end = event.number, event.start, event.end
     error.inner_start, error.inner_end = event.start, event.end
     return error
-
-
-_CLAIMS = {"event-stream": ("sse",), "ndjson": ("ndjson", "json"), "json": ("json",), "html": ("html",)}
-
-
-def _check_body(result: Assembled, context: Context, exchange: WireExchange, understood: bool) -> None:
-    """Compare what came with what was asked and with what the headers say."""
-    kind, body, request = result.body_kind, result.body, result.request
-    context.event = None
-    if not exchange.response_complete and body:
-        context.absent("body_truncated", "the connection ended before the body did")
-    success = 200 <= exchange.status < 300
-    if kind == "empty":
-        if success and result.dialect != OTHER and exchange.method.upper() == "POST":
-            code = "stream_empty" if request is not None and request.stream else "body_empty"
-            context.log.add(code, "a success status and nothing in the body", 0, len(body))
-        return
-    _check_content_type(result, context)
-    if result.dialect == OTHER or not success or request is None:
-        if result.turns and exchange.status >= 400:
-            context.absent("answer_under_error", f"an answer under status {exchange.status}")
-        return
-    if kind in ("html", "xml", "text", "binary"):
-        code = "body_not_text" if kind == "binary" else "body_not_json"
-        context.log.add(code, f"the body is {kind}", 0, len(body))
-    elif all(event.kind == "done" for event in result.events):
-        context.log.add("stream_empty", "the stream carries no event but its end mark", 0, len(body))
-    elif not understood and not context.log.items:
-        context.log.add("shape_unknown", "the body is JSON of no known shape", 0, len(body))
-    if result.errors and not result.turns:
-        return
-    if request.stream and not result.streamed and kind == "json":
-        if not (request.dialect in _STREAM_BY_DEFAULT and request.stream_stated is None):
-            context.log.add("plain_for_stream_request", "a stream was asked for, a plain body came", 0, len(body))
-    elif result.streamed and not request.stream:
-        context.log.add("stream_for_plain_request", "a plain body was asked for, a stream came", 0, len(body))
-
-
-def _check_content_type(result: Assembled, context: Context) -> None:
-    stated = (result.content_type or "").lower()
-    for word, kinds in _CLAIMS.items():
-        if word in stated:
-            if result.body_kind not in kinds and not (word == "json" and result.body_kind == "ndjson"):
-                context.log.add(
-                    "content_type_lies", f"{stated!r} announced, {result.body_kind} came", 0, len(result.body)
-                )
-            return

@@ -121,7 +121,19 @@ class OllamaAssembler:
             self._context.flag("id_duplicate", f"the id {call.id!r} names two calls", str(call.id))
         if not call.name:
             self._context.flag("name_missing", f"{subject} has no name", subject)
-        call.arguments_type = json_type(arguments) if "arguments" in function else "absent"
+        self._arguments(call, arguments, "arguments" in function, subject)
+        for key in entry.keys() - _CALL_FIELDS:
+            call.extra[key] = entry[key]
+        for key in function.keys() - _FUNCTION_FIELDS:
+            call.extra[key] = function[key]
+        self._calls.append(call)
+        if call.index is not None:
+            self._indexes.add(call.index)
+        if call.id:
+            self._ids.add(call.id)
+
+    def _arguments(self, call: ToolCall, arguments: object, present: bool, subject: str) -> None:
+        call.arguments_type = json_type(arguments) if present else "absent"
         if isinstance(arguments, dict):
             take_object_arguments(call, arguments, self._context)
         elif isinstance(arguments, str):
@@ -134,15 +146,6 @@ class OllamaAssembler:
         else:
             self._context.flag("arguments_type", f"arguments are a JSON {call.arguments_type}", subject)
             take_object_arguments(call, arguments, self._context)
-        for key in entry.keys() - _CALL_FIELDS:
-            call.extra[key] = entry[key]
-        for key in function.keys() - _FUNCTION_FIELDS:
-            call.extra[key] = function[key]
-        self._calls.append(call)
-        if call.index is not None:
-            self._indexes.add(call.index)
-        if call.id:
-            self._ids.add(call.id)
 
     def _end(self, event: int, value: dict[str, object]) -> None:
         turn, reason = self._turn, value.get("done_reason")
@@ -157,7 +160,7 @@ class OllamaAssembler:
             if reason in ("load", "unload"):
                 self._context.flag("load_only", f"done_reason is {reason!r}: the model was not prompted")
         else:
-            turn.finish_raw, turn.finish = "done", "stop"  # releases before 0.1.45 send no done_reason
+            turn.finish = "stop"  # early releases send no done_reason
         raw = {key: value[key] for key in _COUNTS if key in value}
         if "prompt_eval_count" in raw or "eval_count" in raw:
             usage = Usage(integer(raw.get("prompt_eval_count")), integer(raw.get("eval_count")), raw=raw)

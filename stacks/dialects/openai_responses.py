@@ -167,12 +167,13 @@ class ResponsesAssembler:
             return
         if not item.streamed.touched:
             item.streamed.add(text, event, (field,))
-        elif item.kind in CALLS and text != item.streamed.text():
+        elif item.kind in CALLS and not item.compared and text != item.streamed.text():
             self._context.flag(
                 "arguments_differ",
                 "the closing arguments differ from the streamed ones",
                 f"item {item.number}",
             )
+        item.compared = True
 
     def _response(self, event: int, response: dict[str, object], path: Path, final: bool) -> None:
         turn = self._turn
@@ -202,6 +203,8 @@ class ResponsesAssembler:
 
     def _output(self, event: int, output: list[object], path: Path) -> None:
         """Take the final output; of a stream it is compared with what was streamed and fills what was not."""
+        if self._final_items is not None:
+            return
         raws = [(raw, (*path, at)) for at, raw in enumerate(output) if isinstance(raw, dict)]
         self._final_items = len(raws)
         if not self._items:

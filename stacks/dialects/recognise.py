@@ -23,6 +23,9 @@ DIALECTS = (
     ANTHROPIC_MESSAGES,
 )
 
+STREAM_BY_DEFAULT = frozenset((OLLAMA_CHAT, OLLAMA_GENERATE))
+"""Dialects that stream unless the request says otherwise."""
+
 # Longest first: the first ending that matches names the route.
 _ROUTES: tuple[tuple[str, str, str], ...] = (
     ("/chat/completions/input_tokens", OTHER, "chat_input_tokens"),

@@ -16,7 +16,7 @@ CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 class Item:
     """One output item: what was streamed of it, and what its final form says."""
 
-    __slots__ = ("closed", "final", "kind", "number", "raw", "refusal", "streamed", "where")
+    __slots__ = ("closed", "compared", "final", "kind", "number", "raw", "refusal", "streamed", "where")
 
     def __init__(self, raw: dict[str, object], where: Fragment, number: int = 0) -> None:
         self.number = number
@@ -28,6 +28,7 @@ class Item:
         self.refusal = Pieces()
         self.final: tuple[dict[str, object], Fragment] | None = None
         self.closed = False
+        self.compared = False  # its text with a closing event: once, joining for each would be quadratic
 
     def finish_with(self, raw: dict[str, object], where: Fragment) -> None:
         """Take the item's final form."""
@@ -42,19 +43,18 @@ def whole_text(raw: dict[str, object], where: Fragment) -> tuple[Pieces, Pieces]
     arguments."""
     text, refusal = Pieces(), Pieces()
     event, path = where
-    kind = raw.get("type")
-    if kind in CALLS:
-        field = CALLS[str(kind)]
+    field = CALLS.get(text_of(raw.get("type")) or "")
+    if field is not None:
         arguments = raw.get(field)
         if isinstance(arguments, str):
             text.add(arguments, event, (*path, field))
         return text, refusal
-    for field in ("content", "summary"):
-        parts = raw.get(field)
+    for name in ("content", "summary"):
+        parts = raw.get(name)
         if isinstance(parts, str):
-            text.add(parts, event, (*path, field))
+            text.add(parts, event, (*path, name))
         elif isinstance(parts, list) and not text.texts:
-            _parts(parts, event, (*path, field), text, refusal)
+            _parts(parts, event, (*path, name), text, refusal)
     return text, refusal
 
 
