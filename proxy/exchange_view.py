@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from proxy.classify import Classified, ExchangeView, RunMemory, classify, judge
+from proxy.classify.sighted import sighted
 from proxy.classify.view import COMPLETE
 from results.exchange import Exchange, HttpMessage
 from results.outcomes import Judged
@@ -27,7 +28,7 @@ class MessageMap:
 
 
 def view_of(exchange: Exchange, stack: str = "", stack_version: str = "") -> ExchangeView:
-    """The view of one recorded attempt. `stack` and `stack_version` are what the run's manifest knows of its upstream."""
+    """The view of one recorded attempt. `stack` and `stack_version`: what the manifest knows of its upstream."""
     request, response = exchange.request, exchange.response
     whole = response is None or response.complete
     wire = WireExchange(
@@ -71,9 +72,7 @@ def judged_of(classified: Classified, known_text: str | None = None) -> Judged:
     facts, view = classified.facts, classified.facts.view
     outcome = classified.outcome
     if known_text is not None:
-        from proxy.classify.sighted import sighted
-
-        outcome = sighted(classified, known_text)
+        outcome = sighted(facts, outcome, known_text)
     return Judged(
         attempt=view.attempt,
         outcome=outcome,
@@ -87,8 +86,8 @@ def judged_of(classified: Classified, known_text: str | None = None) -> Judged:
 
 
 def classify_run(exchanges: Iterable[Exchange], stacks: dict[str, tuple[str, str]] | None = None) -> Iterator[Judged]:
-    """Judge a run in order, one exchange at a time, in memory that does not grow with it. `stacks` gives (stack, version)
-    by upstream name. Attempts that are still going on get no outcome."""
+    """Judge a run in order, one exchange at a time, in memory that does not grow with it. `stacks` gives (stack,
+    version) by upstream name. Attempts that are still going on get no outcome."""
     memory = RunMemory()
     known = stacks or {}
     for exchange in exchanges:

@@ -332,7 +332,7 @@ def known_answer_findings(exchanges: Iterable[Exchange], known_text: str) -> lis
     findings = []
     for exchange in exchanges:
         classified = judge(view_of(exchange))
-        outcome = sighted(classified, known_text)
+        outcome = sighted(classified.facts, classified.outcome, known_text)
         assembled = classified.facts.assembled
         body = exchange.response.body if exchange.response else b""
         came = [line[2:] for line in _answered(assembled, body) if not line.startswith(("  finish:", "  odd:"))]

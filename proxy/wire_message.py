@@ -8,17 +8,11 @@ is said in `notes`.
 from __future__ import annotations
 
 import re
-import zlib
 from dataclasses import dataclass, field
 
-import brotli
-import zstandard
-
 from proxy.classify.view import BodyMap, Segment
+from results.body import decode_body
 from results.http1 import Framer, Head, Kind, parse_headers
-
-MAX_DECODED = 256 << 20
-"""Bytes of decoded body kept; a body that unpacks to more is cut there and said to be incomplete."""
 
 
 @dataclass(slots=True)
@@ -134,60 +128,21 @@ def _resync(raw: bytes, start: int, size: int) -> int:
     """The size of a chunk as it stands: the declared one where a line end follows it, else up to the next chunk's line
     (files whose texts were edited after the capture)."""
     after = raw[start + size : start + size + 2]
-    if not after or after[:1] == b"\n" or after == b"\r\n" or start + size >= len(raw):
-        if start + size <= len(raw):
-            return size
+    if start + size <= len(raw) and (not after or after[:1] == b"\n" or after == b"\r\n"):
+        return size
     found = _NEXT_CHUNK.search(raw, start)
     return found.start() - start if found is not None else size
 
 
 def _decode(message: WireMessage, start: int, end: int) -> None:
-    """Undo content codings, innermost last; a coding that does not fit leaves the bytes as they are."""
-    codings = [
-        part.strip().lower()
-        for name, value in message.headers
-        if name.lower() == "content-encoding"
-        for part in value.split(",")
-        if part.strip() and part.strip().lower() != "identity"
-    ]
-    for coding in reversed(codings):
-        try:
-            body, whole = decompress(coding, message.body)
-        except (ValueError, zlib.error, brotli.error, zstandard.ZstdError, MemoryError):
-            if message.body:
-                message.notes.append(f"the body is not {coding} although its header says so")
-            return
-        message.body = body
+    """Undo content codings; a coding that does not fit leaves the bytes as they are, with a note."""
+    coding = ", ".join(value for name, value in message.headers if name.lower() == "content-encoding")
+    if not coding or not message.body:
+        return
+    body = decode_body(message.body, 0, chunked=False, content_encoding=coding)
+    message.notes.extend(body.problems)
+    if body.data != message.body:
+        message.body = body.data
         message.map = BodyMap(whole=(start, end))
-        if not whole:
-            message.complete = False
-            message.notes.append(f"the {coding} body is cut, or larger than {MAX_DECODED} bytes")
-
-
-def decompress(coding: str, data: bytes) -> tuple[bytes, bool]:
-    """Decoded bytes and whether they are all of it. Raises ValueError for an unknown coding, and the library's error
-    where the data is not of that coding."""
-    if not data:
-        return b"", True
-    if coding in ("gzip", "x-gzip", "deflate"):
-        try:
-            return _inflate(data, 31 if "gzip" in coding else 15)
-        except zlib.error:
-            if coding != "deflate":
-                raise
-            return _inflate(data, -15)
-    if coding == "br":
-        stream = brotli.Decompressor()
-        body = stream.process(data)
-        return body[:MAX_DECODED], stream.is_finished() and len(body) <= MAX_DECODED
-    if coding == "zstd":
-        unpacker = zstandard.ZstdDecompressor().decompressobj()
-        body = unpacker.decompress(data)
-        return body[:MAX_DECODED], unpacker.eof and len(body) <= MAX_DECODED
-    raise ValueError(f"unknown content coding {coding!r}")
-
-
-def _inflate(data: bytes, window: int) -> tuple[bytes, bool]:
-    unpacker = zlib.decompressobj(window)
-    body = unpacker.decompress(data, MAX_DECODED)
-    return body, unpacker.eof and not unpacker.unconsumed_tail
+    if body.problems:
+        message.complete = False

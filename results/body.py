@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from results.coding import CodingError, ContentDecoder
-
 from results.http1 import whole_chunk
 
 MAX_BODY_BYTES = 1 << 30

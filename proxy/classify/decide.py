@@ -18,6 +18,7 @@ from proxy.classify.layers.refused import gate, request, template
 from proxy.classify.layers.transport import transport
 from proxy.classify.layers.truncation import cut_prompt, truncation
 from proxy.classify.memory import RunMemory
+from proxy.classify.sighted import sighted
 from proxy.classify.verdict import Verdict, outcome_of
 from proxy.classify.view import ExchangeView
 from results.outcomes import Outcome
@@ -83,8 +84,4 @@ def classify(view: ExchangeView, history: RunMemory | None = None, known_text: s
     """The outcome of one exchange. `history` is the memory of the run so far (it is not changed); `known_text` is what
     the model is known to have written, and turns the blind verdict into a sighted one."""
     classified = judge(view, history)
-    if known_text is None:
-        return classified.outcome
-    from proxy.classify.sighted import sighted
-
-    return sighted(classified, known_text)
+    return classified.outcome if known_text is None else sighted(classified.facts, classified.outcome, known_text)

@@ -6,6 +6,7 @@ alone where a text says more.
 
 from __future__ import annotations
 
+import json
 import re
 
 from proxy.classify.facts import Facts
@@ -45,8 +46,8 @@ def _finish(facts: Facts, verdict: Verdict) -> Verdict:
 # ---------------------------------------------------------------------- pages and codes that need no text
 _GATEWAY = re.compile(
     r"bad gateway|gateway time-?out|upstream (?:connect|request|prematurely|server|sent|timed)|no healthy upstream|"
-    r"service temporarily unavailable|nginx|cloudflare|haproxy|envoy|traefik|varnish|origin (?:web )?server|proxy error|"
-    r"x-stacktap-error",
+    r"service temporarily unavailable|nginx|cloudflare|haproxy|envoy|traefik|varnish|origin (?:web )?server|"
+    r"proxy error|x-stacktap-error",
     re.IGNORECASE,
 )
 _NO_ROUTE = re.compile(
@@ -59,9 +60,9 @@ _NO_ROUTE = re.compile(
 def _by_page(facts: Facts) -> Verdict | None:
     status, text = facts.status, facts.all_error_text
     kind = facts.assembled.body_kind
-    if status == 401 or (status == 403 and re.search(r"key|token|unauthori|forbidden|denied", text, re.IGNORECASE)):
-        if "--" not in text:
-            return Verdict("transport.auth", remedy="send the key that the server was started with")
+    denied = status == 403 and re.search(r"key|token|unauthori|forbidden|denied", text, re.IGNORECASE)
+    if (status == 401 or denied) and "--" not in text:
+        return Verdict("transport.auth", remedy="send the key that the server was started with")
     if status == 403 and not facts.view.wire.response_body.strip():
         remedy = "name the server by an address it knows, or allow this Host or Origin (Ollama: OLLAMA_ORIGINS)"
         return Verdict("transport.host_refused", confidence="medium", remedy=remedy)
@@ -71,6 +72,8 @@ def _by_page(facts: Facts) -> Verdict | None:
         return Verdict("transport.gateway", remedy="raise the gateway's timeout, or talk to the server directly")
     if status in (502, 504) and kind in ("empty", "text"):
         return Verdict("transport.gateway", remedy="raise the gateway's timeout, or talk to the server directly")
+    if kind == "html" and status >= 400 and _GATEWAY.search(text):
+        return Verdict("transport.gateway", remedy="look into the gateway's settings, or talk to the server directly")
     if status >= 500 and kind == "html":
         return Verdict("transport.gateway", confidence="medium", remedy="talk to the server directly")
     if status == 405 or (status in (404, 501) and (_NO_ROUTE.match(facts.error_text) or kind in ("html", "empty"))):
@@ -97,8 +100,6 @@ def _by_body(facts: Facts) -> Verdict | None:
 
 def _unreadable(facts: Facts) -> bool:
     """Whether a strict reader refuses the request's body."""
-    import json
-
     try:
         json.loads(facts.view.wire.request_body)
     except (ValueError, RecursionError):
@@ -200,12 +201,13 @@ def _by_signature(facts: Facts) -> Verdict | None:
     named = _named_message(facts, facts.all_error_text)
     if named is not None:
         return named
-    return signed(facts)
+    verdict = signed(facts)
+    return None if verdict is None else refine(facts, verdict)
 
 
 def _by_words(facts: Facts) -> Verdict | None:
     row = next((found for text in facts.error_messages if (found := kind_of(text)) is not None), None)
-    if row is None or (row.name == "request.invalid_param" and facts.status != 400 and _reader_failed(facts)):
+    if row is None or (row.name == "request.invalid_param" and _reader_failed(facts)):
         return None
     return refine(facts, Verdict(row.name, remedy=row.remedy, confidence="medium"))
 
@@ -227,6 +229,8 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
         return _server_error(facts, verdict)
     if name == "engine.grammar_deadlock":
         return verdict.undetermined(RAW)
+    if name == "truncation.cut_inside_call" and facts.request.max_tokens is None:
+        return verdict.undetermined(_BIGGER)
     if name == "gate.tools_unsupported" and not facts.offers and facts.request.tools_state == "absent":
         verdict.name = "gate.capability_unsupported"
     if name in ("transport.queue_full", "transport.loading") and facts.status and facts.status < 500:
@@ -264,13 +268,16 @@ def _lost_user_turn(facts: Facts, text: str) -> bool:
 
 
 def _reader_failed(facts: Facts) -> bool:
-    """Whether a JSON or XML reader complains although the request's body is fine and tools are offered: what it read
-    can only be the model's output."""
-    return facts.offers and facts.request.body_error is None and bool(JSON_WORDS.search(facts.error_text))
+    """Whether a JSON or XML reader complains although the request's body is fine: what it read can only be the model's
+    output. (A failed request of the server's own, which names an address, is not meant.)"""
+    text = facts.error_text
+    if facts.request.body_error is not None or re.search(r"https?://|\b(?:post|get) \"", text, re.IGNORECASE):
+        return False
+    return facts.generates and facts.status != 400 and bool(JSON_WORDS.search(text))
 
 
 def _by_status(facts: Facts) -> Verdict | None:
-    status, text = facts.status, facts.error_text
+    status = facts.status
     if status == 404:
         return Verdict("transport.wrong_route", confidence="low", remedy="correct the base URL").undetermined(LOG)
     if status == 413:

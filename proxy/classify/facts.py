@@ -6,16 +6,15 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from proxy.classify.citing import Citing
+from proxy.classify.fingerprint import deep_messages, fingerprint
 from proxy.classify.history import BrokenTurn, broken_turns
 from proxy.classify.memory import RunMemory
 from proxy.classify.view import ExchangeView
-from results.outcomes import MAX_QUOTE, Evidence
-from stacks.dialects import Assembled, assemble, header
-from stacks.errors import ErrorObject
+from stacks.dialects import Assembled, assemble
 from stacks.formats import CallCheck, CallScan, OfferedTools, check_call, find_calls, offered_tools
 from stacks.irregular import Irregularity
-from stacks.locate import ranges, request_range, text_ranges
-from stacks.turn import CanonicalRequest, Fragment, ToolCall, Turn, Usage
+from stacks.turn import CanonicalRequest, ErrorObject, ToolCall, Turn, Usage
 
 GENERATES = frozenset(
     {
@@ -41,7 +40,7 @@ class JudgedCall:
     path: str = ""
 
 
-class Facts:
+class Facts(Citing):
     """Facts about one exchange. Pure: reads the view and the memory, changes neither."""
 
     def __init__(self, view: ExchangeView, memory: RunMemory | None = None) -> None:
@@ -167,7 +166,7 @@ class Facts:
 
     @property
     def limit_reached(self) -> bool:
-        """Whether the answer used up the request's own output limit, or the finish reason says that a limit ended it."""
+        """Whether the answer used up the request's own output limit, or its finish reason says so."""
         if self.turn is not None and self.turn.finish == "length":
             return True
         limit, spent = self.request.max_tokens, self.completion_tokens
@@ -218,16 +217,12 @@ class Facts:
     @cached_property
     def stack(self) -> str:
         """The serving stack: as told from outside, else by its fingerprint in this exchange, else ""."""
-        return self.view.stack or fingerprint(self)
-
-    def server(self) -> str:
-        """The `Server` header, "" where there is none."""
-        return header(self.view.wire.response_headers, "server") or ""
+        return self.view.stack or fingerprint(self.view.wire, self.assembled)
 
     @cached_property
     def constrains(self) -> bool:
-        """Whether this server is known to constrain a call while it is generated: llama-server with tools, Ollama in its
-        native mode (its call ids are 32 letters), and a forced choice anywhere that is obeyed."""
+        """Whether this server is known to constrain a call while it is generated: llama-server with tools, Ollama in
+        its native mode (its call ids are 32 letters), and a forced choice anywhere that is obeyed."""
         if not self.offers:
             return False
         if self.stack == "llama.cpp":
@@ -241,79 +236,6 @@ class Facts:
             and any(re.fullmatch(r"[A-Za-z0-9]{32}", call.id or "") for call in turn.tool_calls)
         )
 
-    # ------------------------------------------------------------------ citing
-    def cite(self, start: int, end: int, why: str = "") -> Evidence:
-        """Evidence at decoded response body offsets."""
-        body = self.view.wire.response_body
-        first, last = self.view.response_map.wire(start, end)
-        quote = body[start : min(end, start + 4 * MAX_QUOTE)].decode("utf-8", "replace")[:MAX_QUOTE]
-        return Evidence(attempt=self.view.attempt, direction="response", start=first, end=last, quote=quote, why=why)
-
-    def cite_request(self, path: tuple[str | int, ...], why: str = "") -> Evidence:
-        """Evidence at a value of the request body (the whole body where it cannot be found)."""
-        body = self.view.wire.request_body
-        found = request_range(body, path) if path else None
-        start, end = found if found is not None else (0, len(body))
-        first, last = self.view.request_map.wire(start, end)
-        quote = body[start : min(end, start + 4 * MAX_QUOTE)].decode("utf-8", "replace")[:MAX_QUOTE]
-        return Evidence(attempt=self.view.attempt, direction="request", start=first, end=last, quote=quote, why=why)
-
-    def cite_head(self, why: str = "") -> Evidence:
-        """Evidence at the response's head (an empty range where there is none)."""
-        start, end = self.view.response_head
-        quote = f"status {self.status}" if self.status else "no response"
-        return Evidence(attempt=self.view.attempt, direction="response", start=start, end=end, quote=quote, why=why)
-
-    def cite_body(self, why: str = "") -> Evidence:
-        """Evidence at the whole response body, or at the head where it has none."""
-        body = self.view.wire.response_body
-        return self.cite(0, len(body), why) if body else self.cite_head(why)
-
-    def cite_error(self, why: str = "") -> Evidence:
-        """Evidence at the innermost error message."""
-        error = self.error
-        if error is None:
-            return self.cite_body(why)
-        if error.inner_end > error.inner_start:
-            return self.cite(error.inner_start, error.inner_end, why)
-        return self.cite(error.start, error.end, why)
-
-    def cite_fragments(self, fragments: tuple[Fragment, ...], why: str = "") -> Evidence:
-        """Evidence from the first to the last fragment of a value that came in pieces."""
-        found = ranges(self.assembled, fragments) if fragments else []
-        if not found:
-            return self.cite_body(why)
-        return self.cite(min(start for start, _ in found), max(end for _, end in found), why)
-
-    def cite_text(self, first: int, last: int, why: str = "", *, reasoning: bool = False) -> Evidence:
-        """Evidence at characters first..last of the answer's text (or of its reasoning)."""
-        turn = self.turn
-        if turn is None:
-            return self.cite_body(why)
-        fragments = turn.where_reasoning if reasoning else (*turn.where_content, *turn.where_refusal)
-        found = text_ranges(self.assembled, fragments, first, last)
-        if not found:
-            return self.cite_fragments(fragments, why)
-        cited = self.cite(min(start for start, _ in found), max(end for _, end in found), why)
-        said = (self.reasoning if reasoning else self.text)[first:last][:MAX_QUOTE]
-        return Evidence(
-            attempt=cited.attempt, direction="response", start=cited.start, end=cited.end, quote=said, why=why
-        )
-
-    def cite_call(self, call: ToolCall, why: str = "") -> Evidence:
-        """Evidence at a delivered call."""
-        return self.cite_fragments(call.where or call.where_arguments or call.where_name, why)
-
-    def cite_irregular(self, item: Irregularity) -> Evidence:
-        """Evidence at an irregularity."""
-        if item.end > item.start:
-            return self.cite(item.start, item.end, item.message)
-        return self.cite_body(item.message)
-
-    def cite_usage(self, why: str = "") -> Evidence:
-        """Evidence at the token counts."""
-        return self.cite_fragments(self.usage.where if self.usage is not None else (), why)
-
 
 @dataclass(frozen=True, slots=True)
 class _Named:
@@ -323,61 +245,3 @@ class _Named:
 
 def _verdict(check: CallCheck) -> tuple[str, str, str]:
     return check.verdict, check.reason, check.path
-
-
-_MAX_DEEP = 40
-
-
-def deep_messages(value: object) -> list[str]:
-    """Every text under a `message`, `error` or `detail` member of an error object, at any depth (at most 40)."""
-    found: list[str] = []
-    pending: list[object] = [value]
-    seen = 0
-    while pending and len(found) < _MAX_DEEP and seen < 1000:
-        current = pending.pop(0)
-        seen += 1
-        if isinstance(current, dict):
-            for key, member in current.items():
-                if isinstance(member, str) and key in ("message", "error", "detail", "msg", "reason"):
-                    found.append(member)
-                elif isinstance(member, (dict, list)):
-                    pending.append(member)
-        elif isinstance(current, list):
-            pending.extend(item for item in current if isinstance(item, (dict, list)))
-    return found
-
-
-_LLAMA_BUILD = re.compile(r"\Ab\d+-[0-9a-f]{6,}\Z")
-_MLX = re.compile(r"\A\d+\.\d+\.\d+-\d+\.\d+\.\d+-")
-
-
-def fingerprint(facts: Facts) -> str:
-    """The serving stack by what only it sends (sources: the stacks' own fingerprints, see docs/outcomes.md)."""
-    server = facts.server()
-    if server.startswith("llama.cpp"):
-        return "llama.cpp"
-    turn = facts.turn
-    mark = (turn.fingerprint or "") if turn is not None else ""
-    named = _by_mark(mark)
-    if named:
-        return named
-    if server.startswith("BaseHTTP/"):
-        return "mlx_lm"
-    route = facts.assembled.route
-    if route.startswith("api_") or b"registry.ollama.ai" in facts.view.wire.response_body[:2048]:
-        return "ollama"
-    if header(facts.view.wire.response_headers, "openai-processing-ms") and server == "uvicorn":
-        return "llama-cpp-python"
-    if turn is not None and "timings" in turn.extra:
-        return "llama.cpp"
-    return ""
-
-
-def _by_mark(mark: str) -> str:
-    if mark == "fp_ollama":
-        return "ollama"
-    if mark.startswith("vllm-"):
-        return "vllm"
-    if _LLAMA_BUILD.match(mark):
-        return "llama.cpp"
-    return "mlx_lm" if _MLX.match(mark) else ""

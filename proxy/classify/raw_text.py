@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from stacks.formats import CallScan, OfferedTools, check_call, find_calls
+from stacks.formats import CallScan, OfferedTools, check_call, find_calls, format_named
 
 _QUOTED = (
     re.compile(r"\braw ?= ?'(.*?)'(?:, ?err\b|\Z)", re.DOTALL),
@@ -36,13 +36,14 @@ def lift(message: str, tools: OfferedTools) -> Lifted | None:
         if found is not None and found[1].strip():
             return _judge(found[1], message[: found.start(1)] + message[found.end(1) :], tools)
     scan = find_calls(message, tools)
-    if any(call.offered and call.exact and call.call.closed for call in scan.calls) and scan.format not in _LOOSE:
+    if _marked(scan) and any(call.offered and call.exact and call.call.closed for call in scan.calls):
         return _judged_scan(message, scan, tools)
     return None
 
 
-_LOOSE = frozenset({"bare_json", "fenced_json", "pythonic", "react"})
-"""Formats that ordinary error texts (a quoted request, a list of tools) can look like."""
+def _marked(scan: CallScan) -> bool:
+    """Whether the calls stand between markers of a format: bare JSON in an error is a quoted request, not an answer."""
+    return bool(scan.format) and format_named(scan.format).delimited and bool(format_named(scan.format).openers)
 
 
 def _judge(raw: str, around: str, tools: OfferedTools) -> Lifted:

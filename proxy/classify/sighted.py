@@ -10,11 +10,11 @@ import json
 import re
 from dataclasses import dataclass
 
-from proxy.classify.decide import Classified
 from proxy.classify.facts import Facts
+from proxy.classify.raw_text import lift
 from proxy.classify.verdict import Verdict, outcome_of
 from results.outcomes import Delivery, Evidence, Outcome, Wrote
-from stacks.formats import TextCall, check_call, find_calls, find_markers
+from stacks.formats import TextCall, check_call, find_calls, find_markers, split_reasoning
 
 _LOOP = re.compile(r"\s?@-\d+\Z")
 """Mark of a canary's script that repeats its last pieces for ever."""
@@ -48,7 +48,7 @@ def read_written(text: str, facts: Facts) -> Written:
     if not text.strip():
         return Written("nothing", (), "", text)
     if not facts.offers or facts.choice == "none":
-        return Written("prose", (), text.strip(), text, endless=endless)
+        return Written("prose", (), _answer_part(text), text, endless=endless)
     scan = find_calls(text, facts.tools)
     inside = not scan.standing and bool(scan.in_reasoning)
     calls = [call for call in scan.calls if call.position in ("whole", "block", "tail", "line")]
@@ -63,6 +63,11 @@ def read_written(text: str, facts: Facts) -> Written:
         reason = (problem or scan.problems[0]).message
         return Written("malformed_call", (), scan.prose_text, text, reason, endless=endless)
     return Written("prose", (), scan.prose_text or text.strip(), text, endless=endless)
+
+
+def _answer_part(text: str) -> str:
+    """The text outside of reasoning."""
+    return "".join(span.of(text) for span in split_reasoning(text).answer).strip()
 
 
 def _untorn(text: str) -> str:
@@ -88,9 +93,8 @@ def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=repr)
 
 
-def sighted(classified: Classified, known_text: str) -> Outcome:
-    """The outcome of an exchange whose model text is known."""
-    facts, blind = classified.facts, classified.outcome
+def sighted(facts: Facts, blind: Outcome, known_text: str) -> Outcome:
+    """The outcome of an exchange whose model text is known; `blind` is the verdict by the wire alone."""
     if not facts.generates or _never_ran(facts, blind):
         return blind
     written = read_written(known_text, facts)
@@ -132,7 +136,8 @@ def _compare(facts: Facts, blind: Outcome, written: Written) -> Verdict:
 def _failed(facts: Facts, blind: Outcome, written: Written) -> Verdict:
     """The server failed after the model ran."""
     evidence = [facts.cite_error("the error")]
-    if blind.name in _LIMITS and written.endless:
+    limited = blind.name in _LIMITS and not _ends_so(facts, written)
+    if limited and written.endless:
         return Verdict(blind.name, fault="config", delivery="refused", evidence=evidence, detail=blind.detail)
     if written.kind in _MODEL_CODES:
         verdict = Verdict(_MODEL_CODES[written.kind], delivery="refused", evidence=evidence)
@@ -142,12 +147,18 @@ def _failed(facts: Facts, blind: Outcome, written: Written) -> Verdict:
         return verdict
     if blind.layer == "engine":
         return Verdict(blind.name, fault="stack", delivery="refused", evidence=evidence, detail=blind.detail)
-    if blind.name in _LIMITS and facts.request.max_tokens is not None:
+    if limited and facts.request.max_tokens is not None:
         return Verdict(blind.name, fault="config", delivery="refused", evidence=evidence, detail=blind.detail)
     verdict = Verdict("parser.server_error", fault="stack", delivery="refused", evidence=evidence)
     said = "a valid call" if written.kind == "valid_call" else "good text"
     verdict.detail = f"the model wrote {said}, and the server answered it with an error"
     return verdict
+
+
+def _ends_so(facts: Facts, written: Written) -> bool:
+    """Whether the error quotes the end of the known text: then no limit cut it, the model ends so."""
+    quoted = next((found.text for text in facts.error_messages if (found := lift(text, facts.tools)) is not None), "")
+    return bool(quoted.strip()) and _squeeze(written.text).endswith(_squeeze(quoted))
 
 
 # ---------------------------------------------------------------------- limits
@@ -197,9 +208,8 @@ def _native(facts: Facts, written: Written) -> Verdict:
     if written.kind == "valid_call":
         return _good_call(facts, written, evidence, same=same)
     if written.kind in _MODEL_CODES:
-        delivery: Delivery = "intact" if same else _what_became(facts, fine=fine)
-        if written.kind == "malformed_call" and same and fine:
-            delivery = "repaired"
+        kept = same and written.kind != "malformed_call"
+        delivery: Delivery = "intact" if kept else _what_became(facts, fine=fine)
         verdict = Verdict(_MODEL_CODES[written.kind], delivery=delivery, evidence=evidence, detail=written.reason)
         if delivery == "constrained":
             verdict.flags.append("engine.constrained")
@@ -288,8 +298,7 @@ def _in_text(facts: Facts, written: Written) -> Verdict:
 
 def _answer_in_reasoning(facts: Facts, written: Written) -> Verdict:
     evidence = [facts.cite_body("what came")]
-    only_thoughts = not find_calls(written.text, None).prose_text
-    if only_thoughts:
+    if not _answer_part(written.text):
         verdict = Verdict("nonresponse.reasoning_only", fault="model", delivery="intact", evidence=evidence)
         verdict.detail = "the model wrote reasoning and nothing else"
         return verdict
@@ -343,13 +352,21 @@ def _where(facts: Facts, written: Written) -> Delivery:
     prose = _squeeze(written.prose)
     if known and (known in text or (core and core == _bare(facts.text))):
         return "left_as_text"
-    if written.kind == "prose" and prose and prose in text:
+    if (
+        written.kind == "prose"
+        and prose
+        and (prose in text or (text and _bare(written.prose).endswith(_bare(facts.text))))
+    ):
         return "left_as_text"
     if known in reasoning or (core and core == _bare(facts.reasoning + facts.text) and not text):
         return "in_reasoning"
     if not text and not reasoning:
         return "dropped"
-    if written.kind != "prose" and core.startswith(_bare(facts.reasoning + facts.text)) and not find_calls(facts.text).calls:
+    if (
+        written.kind != "prose"
+        and core.startswith(_bare(facts.reasoning + facts.text))
+        and not find_calls(facts.text).calls
+    ):
         return "dropped"
     if written.calls and any(name in text for name, _ in written.calls):
         return "left_as_text" if _same_calls(facts, written) else "altered"

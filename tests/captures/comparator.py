@@ -13,10 +13,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-import known_texts as known
+from tests.captures import known_texts as known
 
 Call = tuple[str, Any]
-SERVICE = re.compile(r"/api/(?:show|ps|tags|version|embed)|/models|/health|/metrics|tokenize|count_tokens|render|/batch")
+SERVICE = re.compile(
+    r"/api/(?:show|ps|tags|version|embed)|/models|/health|/metrics|tokenize|count_tokens|render|/batch"
+)
 AFTER_MODEL = re.compile(
     r"\bEOF\b|XML syntax|failed to parse (?:JSON|XML)|invalid character|error parsing tool call|grammar stack|"
     r"returned invalid tool call arguments"
@@ -35,6 +37,8 @@ class Came:
     finish: str = ""
     ended: bool = False
     objects: int = 0
+    spent: int = -1
+    ids: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -69,7 +73,9 @@ def asked_of(record: dict[str, Any]) -> Asked:
     if isinstance(choice, dict):
         choice = {"auto": "auto", "any": "required", "none": "none"}.get(str(choice.get("type")), "named")
     choice = {"any": "required"}.get(str(choice), str(choice))
-    limit = next((body[key] for key in ("max_tokens", "max_completion_tokens", "max_output_tokens") if key in body), None)
+    limit = next(
+        (body[key] for key in ("max_tokens", "max_completion_tokens", "max_output_tokens") if key in body), None
+    )
     if limit is None and isinstance(body.get("options"), dict):
         limit = body["options"].get("num_predict")
     shape = next((body[key] for key in ("response_format", "format", "structured_outputs", "text", "grammar", "regex",
@@ -101,6 +107,7 @@ def came_of(record: dict[str, Any]) -> Came:
     calls: dict[Any, list[str]] = {}
     for item in objects:
         _take(came, item, calls)
+    came.ids = re.findall(r'"(?:id|call_id)":\s*"([A-Za-z0-9_-]+)"', text)
     came.calls += [(name, _value(arguments)) for name, arguments in calls.values()]
     if came.status >= 400 and not came.error:
         came.error = text[:500] or "empty"
@@ -115,7 +122,7 @@ def _objects(text: str) -> list[dict[str, Any]]:
         pass
     found = []
     for line in text.splitlines():
-        line = line.removeprefix("data:").strip()
+        line = line.removeprefix("data:").strip()  # noqa: PLW2901
         if line.startswith("{"):
             try:
                 item = json.loads(line)
@@ -137,7 +144,10 @@ def _take(came: Came, item: dict[str, Any], calls: dict[Any, list[str]]) -> None
     if item.get("error") or item.get("object") == "error" or item.get("type") == "error":
         came.error = came.error or _error_text(item.get("error") or item)
         return
-    for choice in (item.get("choices") or [])[:1]:
+    usage = item.get("usage")
+    if isinstance(usage, dict):
+        came.spent = usage.get("completion_tokens") or came.spent
+    for choice in [each for each in item.get("choices") or [] if each.get("index", 0) == 0][:1]:
         part = choice.get("delta") or choice.get("message") or {}
         came.text += part.get("content") or choice.get("text") or ""
         came.reasoning += part.get("reasoning_content") or part.get("reasoning") or ""
@@ -186,7 +196,11 @@ def _anthropic(came: Came, item: dict[str, Any], calls: dict[Any, list[str]]) ->
         came.reasoning += delta.get("thinking") or ""
         if "partial_json" in delta and ("a", item["index"]) in calls:
             calls[("a", item["index"])][1] += delta["partial_json"]
-    stop = item.get("stop_reason") or (item.get("delta") or {}).get("stop_reason") if isinstance(item.get("delta") or {}, dict) else None
+    stop = (
+        item.get("stop_reason") or (item.get("delta") or {}).get("stop_reason")
+        if isinstance(item.get("delta") or {}, dict)
+        else None
+    )
     came.finish = stop or came.finish
 
 
@@ -294,16 +308,23 @@ def _stopped(asked: Asked, came: Came, kind: str, server: str) -> Fact:
     """An error, or no answer at all."""
     lost = kind in ("valid_call", "open_thought_call")
     if came.status == 0:
-        return Fact({"transport.*", "engine.wedged", "protocol.done_missing"}, {"unknown", "cut", "refused"}, "silence", lost)
+        return Fact(
+            {"transport.*", "engine.wedged", "protocol.done_missing"}, {"unknown", "cut", "refused"}, "silence", lost
+        )
     if not AFTER_MODEL.search(came.error):
-        return Fact({"gate.*", "request.*", "template.*", "transport.*", "engine.*"}, {"refused", "unknown"}, "refused", lost)
+        return Fact(
+            {"gate.*", "request.*", "template.*", "transport.*", "engine.*"}, {"refused", "unknown"}, "refused", lost
+        )
     if kind in MODEL:
-        return Fact({MODEL[kind]}, {"refused"}, "a bad call, answered with an error")
+        names = {MODEL[kind]} if asked.names else {MODEL[kind], "parser.server_error"}
+        return Fact(names, {"refused"}, "a bad call, answered with an error")
     if kind.startswith("endless"):
         return Fact({"truncation.cut_inside_call", "truncation.output_budget"}, {"refused"}, "cut, then an error")
     if "unexpected end of JSON" in came.error and asked.limit is not None and asked.limit <= 16:
         return Fact({"truncation.cut_inside_call"}, {"refused"}, "cut, then an error", lost)
-    return Fact({"parser.server_error", "engine.grammar_deadlock"}, {"refused"}, "good text, answered with an error", lost)
+    return Fact(
+        {"parser.server_error", "engine.grammar_deadlock"}, {"refused"}, "good text, answered with an error", lost
+    )
 
 
 def _is_cut(came: Came, text: str) -> bool:
@@ -332,7 +353,9 @@ def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:
     if after and squeeze(after) == squeeze(came.text):
         return Fact({"ok.final_answer", "ok.text_call"}, {"intact"}, "came as written, reasoning apart", faithful=True)
     if asked.format is not None:
-        return Fact({"ok.final_answer", "truncation.output_budget"}, {"constrained", "cut"}, "another format was forced")
+        return Fact(
+            {"ok.final_answer", "truncation.output_budget"}, {"constrained", "cut"}, "another format was forced"
+        )
     if bare(text) == bare(came.reasoning):
         name = "nonresponse.reasoning_only" if kind == "thoughts" else "parser.in_reasoning"
         return Fact({name}, {"intact"} if kind == "thoughts" else {"in_reasoning"}, "came as reasoning")
@@ -342,9 +365,13 @@ def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:
 
 
 def _constrained(asked: Asked, came: Came, server: str) -> bool:
-    if server.startswith("llama-server") or asked.choice in ("required", "named") or asked.format is not None:
+    if (
+        ("llama-server" in server and "python" not in server)
+        or asked.choice in ("required", "named")
+        or asked.format is not None
+    ):
         return True
-    return server.startswith("Ollama") and bool(came.calls)
+    return server.startswith("Ollama") and any(re.fullmatch(r"[A-Za-z0-9]{32}", each) for each in came.ids)
 
 
 def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:
@@ -353,7 +380,8 @@ def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, s
     if came.calls and came.calls == calls and kind in ("valid_call", "open_thought_call"):
         return Fact({"ok.native_call"}, {"intact"}, "delivered as written")
     whole = bool(text) and squeeze(text) in squeeze(came.reasoning + came.text)
-    if kind.startswith("endless") or (came.finish in ("length", "max_tokens") and not whole and came.calls != calls):
+    limited = came.finish in ("length", "max_tokens") or (came.spent == asked.limit and _broken(came))
+    if kind.startswith("endless") or (limited and not whole and came.calls != calls):
         return Fact({"truncation.output_budget", "truncation.cut_inside_call"}, {"cut"}, "a limit ended it", lost)
     if came.calls:
         return _delivered(asked, came, written, server)
@@ -373,6 +401,10 @@ def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, s
     return Fact({name}, {where}, "a good call, lost", lost)
 
 
+def _broken(came: Came) -> bool:
+    return any(isinstance(arguments, tuple) for _, arguments in came.calls)
+
+
 def _where(came: Came, text: str, prose: str) -> str:
     if squeeze(text) in squeeze(came.text) or (bare(text) and bare(text) == bare(came.text)):
         return "left_as_text"
@@ -386,7 +418,7 @@ def _where(came: Came, text: str, prose: str) -> str:
     left = squeeze(came.text)
     if not left or left == squeeze(prose) or (prose and left in squeeze(prose)):
         return "dropped"
-    return "altered" if "get_weather" in left else "dropped"
+    return "altered" if "get_weather" in left or "arguments" in left else "dropped"
 
 
 def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:
@@ -395,15 +427,24 @@ def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, st
     constrained = _constrained(asked, came, server)
     if kind in MODEL:
         if came.calls == calls:
-            return Fact({MODEL[kind]}, {"intact", "repaired"}, "a bad call, delivered")
-        words = {"constrained"} if constrained and not server.startswith("Ollama") else {"altered", "repaired", "constrained"}
+            words = {"intact"} if kind != "malformed_call" else {"constrained"} if constrained else {"repaired"}
+            return Fact({MODEL[kind]}, words, "a bad call, delivered")
+        words = (
+            {"constrained"}
+            if constrained and not server.startswith("Ollama")
+            else {"altered", "repaired", "constrained"}
+        )
         return Fact({MODEL[kind]}, words, "a bad call, changed")
     if kind in ("prose", "thoughts", "nothing") or kind.startswith("endless"):
         if constrained:
             return Fact({"ok.native_call", "parser.altered"}, {"constrained"}, "a call was forced")
         return Fact({"parser.phantom"}, {"phantom"}, "no call was written")
+    if asked.parallel is False and came.calls == calls[:1]:
+        return Fact({"ok.native_call"}, {"constrained"}, "one call, as asked")
     if constrained:
-        return Fact({"ok.native_call", "parser.altered", "parser.dropped"}, {"constrained", "altered", "dropped"}, "forced")
+        return Fact(
+            {"ok.native_call", "parser.altered", "parser.dropped"}, {"constrained", "altered", "dropped"}, "forced"
+        )
     if all(call in calls for call in came.calls):
         return Fact({"parser.dropped"}, {"dropped"}, "some calls are missing", True)
     return Fact({"parser.altered", "parser.marker_leak"}, {"altered"}, "a good call, changed", True)

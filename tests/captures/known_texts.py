@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """What each text of the capture canaries is, labelled by hand. Nothing here is computed, and nothing of the project's
 call formats is used.
 

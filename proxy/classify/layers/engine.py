@@ -21,7 +21,44 @@ def engine(judgement: Judgement) -> Verdict | None:
         return diagnosis if diagnosis.name.startswith("engine.") else None
     if facts.turn is None:
         return None
-    return _noise(judgement)
+    return _aborted(judgement) or _repeated_sign(judgement) or _noise(judgement)
+
+
+def _aborted(judgement: Judgement) -> Verdict | None:
+    """The finish reason itself says that the engine gave up."""
+    facts = judgement.facts
+    turn = facts.turn
+    if turn is None or turn.finish not in ("aborted", "error"):
+        return None
+    verdict = Verdict(
+        "engine.crash",
+        ran="yes",
+        delivery="cut",
+        evidence=[facts.cite_fragments(turn.where_finish, "the finish reason")],
+        detail=f"the finish reason is {turn.finish_raw!r}",
+        remedy="look into the server's log",
+    )
+    return verdict.undetermined(LOG)
+
+
+_SIGN = re.compile(r"(\S{1,3}?)\1{24,}")
+
+
+def _repeated_sign(judgement: Judgement) -> Verdict | None:
+    """One sign over and over ("!!!!!!", "GGGGGG"): broken numbers in the engine, not words of a model."""
+    facts = judgement.facts
+    text = facts.text.strip()
+    found = _SIGN.search(text[:4000])
+    if found is None or facts.calls or len(found[0]) < 0.8 * min(len(text), 4000) or found[1].strip("-=_*#~.") == "":
+        return None
+    verdict = Verdict(
+        "engine.degenerate",
+        confidence="medium",
+        evidence=[facts.cite_text(found.start(), found.end(), "one sign repeated")],
+        detail=f"the answer is {found[1]!r} over and over",
+        remedy="check the quantisation, flash attention and cache types of the server; reload the model",
+    )
+    return verdict.undetermined(LOG)
 
 
 def _wedged(judgement: Judgement) -> Verdict | None:

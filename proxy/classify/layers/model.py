@@ -6,8 +6,9 @@ import re
 
 from proxy.classify.facts import Facts, JudgedCall
 from proxy.classify.judged import Judgement
+from proxy.classify.layers.parser import soft_repairs
 from proxy.classify.verdict import RAW, Verdict
-from stacks.formats import TextCall, check_call
+from stacks.formats import TextCall, check_call, format_named
 
 _NUMBER = re.compile(r"\A\s*[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\s*\Z|\A(?:true|false|null)\Z", re.IGNORECASE)
 
@@ -38,7 +39,6 @@ def _of(facts: Facts, judged: JudgedCall) -> Verdict | None:
     if judged.verdict == "unknown_tool":
         return Verdict(
             "model.unknown_tool",
-            delivery="intact",
             wrote="unknown_tool",
             evidence=evidence,
             detail=judged.reason,
@@ -47,14 +47,13 @@ def _of(facts: Facts, judged: JudgedCall) -> Verdict | None:
     if judged.verdict == "invalid_arguments":
         verdict = Verdict(
             "model.invalid_arguments",
-            delivery="intact",
             wrote="invalid_arguments",
             evidence=evidence,
             detail=judged.reason,
             remedy="answer the call with the schema's complaint; use a stronger model or a constrained mode",
         )
-        if _types_may_be_lost(facts, judged):
-            verdict.wrote, verdict.delivery = "unknown", "unknown"
+        if _types_may_be_lost(facts, judged) or (facts.constrains and facts.choice != "auto"):
+            verdict.wrote = "unknown"
             return verdict.undetermined(RAW)
         return verdict
     if judged.verdict in ("not_json", "no_name"):
@@ -93,7 +92,8 @@ def _written(facts: Facts) -> Verdict | None:
         verdict = _of_text(facts, found)
         if verdict is not None:
             return verdict
-    problem = next((problem for problem in scan.problems if problem.kind != "not_a_call"), None)
+    marked = bool(scan.format) and format_named(scan.format).delimited
+    problem = next((problem for problem in scan.problems if marked or problem.kind != "not_a_call"), None)
     if problem is None or (not scan.cut and not _looks_meant(facts, problem.span.start)):
         return None
     return Verdict(
@@ -121,7 +121,7 @@ def _looks_meant(facts: Facts, start: int) -> bool:
 def _of_text(facts: Facts, found: TextCall) -> Verdict | None:
     call = found.call
     evidence = [facts.cite_text(call.span.start, call.span.end, "a call in the text")]
-    if call.repairs or not call.complete or not found.has_object:
+    if not soft_repairs(found) or not call.complete or not found.has_object:
         why = ", ".join(call.repairs) or ("it ends early" if not call.complete else "its arguments are no object")
         return Verdict(
             "model.malformed_call",

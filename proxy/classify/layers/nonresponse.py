@@ -25,7 +25,7 @@ def nonresponse(judgement: Judgement) -> Verdict | None:
         return None
     if facts.reasoning.strip():
         return _reasoning_only(judgement)
-    if facts.limit_reached and (facts.completion_tokens or 0) != 0:
+    if facts.limit_reached and facts.completion_tokens != 0:
         return None
     return unfinished(judgement) or _empty(judgement)
 

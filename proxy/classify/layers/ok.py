@@ -8,6 +8,7 @@ import re
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
 from proxy.classify.verdict import CHOICE, Verdict
+from results.outcomes import Wrote
 
 _SMALL_TALK = re.compile(
     r"\A\W*(?:hi|hello|hey|hallo|hola|bonjour|ciao|good (?:morning|evening|afternoon|day)|thanks?(?: you)?|thank you"
@@ -18,7 +19,8 @@ _SMALL_TALK = re.compile(
 _WORD = re.compile(r"[^\W_]{4,}")
 _DECLINES = re.compile(
     r"\b(?:won't|will not|can't|cannot|can not|unable|refuse|sorry|not (?:going to|able)|declin\w+|shouldn't|which |"
-    r"could you|please (?:tell|provide|give|confirm|specify)|do you want|would you like|what (?:is|city|file))\b|\?\s*\Z",
+    r"could you|please (?:tell|provide|give|confirm|specify)|do you want|would you like|"
+    r"what (?:is|city|file))\b|\?\s*\Z",
     re.IGNORECASE,
 )
 
@@ -37,15 +39,17 @@ def _native(facts: Facts) -> Verdict:
     call = facts.calls[0].call
     verdict = Verdict(
         "ok.native_call",
-        delivery="intact",
-        wrote="valid_call",
         evidence=[facts.cite_call(call, "a valid call to an offered tool")],
         detail=f"{len(facts.calls)} valid call{'s' if len(facts.calls) > 1 else ''}",
     )
     if facts.constrains:
-        verdict.delivery, verdict.wrote, verdict.confidence = "constrained", "unknown", "medium"
+        verdict.confidence = "medium"
         verdict.flags.append("engine.constrained")
         verdict.detail += "; this server constrains calls while they are generated, so it may not be the model's own"
+    if facts.limit_reached:
+        verdict.confidence = "low"
+        verdict.flags.append("truncation.output_budget")
+        verdict.detail += "; a limit ended the answer, so more may have been meant"
     if repeats_last_call(facts):
         verdict.flags.append("model.loop")
         verdict.detail += "; the same call was just answered in the history"
@@ -75,10 +79,11 @@ def _answer(facts: Facts) -> Verdict:
     fragments = (*turn.where_content, *turn.where_refusal) if turn is not None else ()
     evidence = [facts.cite_fragments(fragments, "the answer")]
     if not facts.offers or facts.choice == "none":
-        name = "ok.text_call" if facts.scan.standing and _asked_in_text(facts) else "ok.final_answer"
-        wrote = "valid_call" if name == "ok.text_call" else "prose"
-        return Verdict(name, delivery="intact", wrote=wrote, evidence=evidence, detail="text was asked for and came")
-    verdict = Verdict("ok.final_answer", delivery="intact", evidence=evidence, detail="an answer in text")
+        called = bool(facts.scan.standing) and _asked_in_text(facts)
+        name = "ok.text_call" if called else "ok.final_answer"
+        wrote: Wrote = "valid_call" if called else "prose"
+        return Verdict(name, wrote=wrote, evidence=evidence, detail="text was asked for and came")
+    verdict = Verdict("ok.final_answer", evidence=evidence, detail="an answer in text")
     if _after_result(facts):
         verdict.wrote = "prose"
         return verdict
@@ -86,7 +91,6 @@ def _answer(facts: Facts) -> Verdict:
         verdict.name, verdict.wrote, verdict.detail = "ok.no_call_needed", "prose", "no call was due"
         return verdict
     if _call_due(facts) or _too_many_tokens(facts):
-        verdict.delivery = "unknown"
         if _too_many_tokens(facts):
             verdict.flags.append("parser.dropped")
             verdict.evidence.append(facts.cite_usage("more tokens than this text takes"))
@@ -127,8 +131,10 @@ def _no_call_due(facts: Facts) -> bool:
 
 
 _DISCLAIMS = re.compile(
-    r"\b(?:can't|cannot|can not|couldn't|unable to|don't have|do not have|no) (?:see|access|check|browse|look|fetch|open|read"
-    r"|real[- ]?time|live|the ability|current|direct)\b|\bas an ai\b|\byou (?:can|could|should|may) (?:visit|use|run|check|try)\b",
+    r"\b(?:can't|cannot|can not|couldn't|unable to|don't have|do not have|no) "
+    r"(?:see|access|check|browse|look|fetch|open|read"
+    r"|real[- ]?time|live|the ability|current|direct)\b|"
+    r"\bas an ai\b|\byou (?:can|could|should|may) (?:visit|use|run|check|try)\b",
     re.IGNORECASE,
 )
 _ANNOUNCES = re.compile(
@@ -160,24 +166,5 @@ def _related(facts: Facts) -> bool:
 
 
 _COMMON = frozenset(
-    [
-        "with",
-        "from",
-        "this",
-        "that",
-        "your",
-        "what",
-        "when",
-        "where",
-        "which",
-        "will",
-        "have",
-        "about",
-        "into",
-        "text",
-        "name",
-        "list",
-        "some",
-        "give",
-    ]
+    "with from this that your what when where which will have about into text name list some give".split()  # noqa: SIM905
 )

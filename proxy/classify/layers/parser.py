@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from proxy.classify.facts import Facts, JudgedCall
+from proxy.classify.history import arguments_problem
 from proxy.classify.judged import Judgement
 from proxy.classify.verdict import RAW, Verdict
 from stacks.formats import CallScan, TextCall, check_call
@@ -30,6 +31,7 @@ def parser(judgement: Judgement) -> Verdict | None:
         or _phantom(facts)
         or _arguments_lost(facts)
         or _spliced(facts)
+        or _fragment(facts)
     )
 
 
@@ -43,7 +45,7 @@ def _in_text(facts: Facts) -> Verdict | None:
     if not good or not all(_clean(call) for call in good):
         return None
     span = good[0].call.span
-    return Verdict(
+    verdict = Verdict(
         "parser.left_as_text",
         delivery="left_as_text",
         wrote="valid_call",
@@ -51,11 +53,27 @@ def _in_text(facts: Facts) -> Verdict | None:
         detail=_what(facts.scan, good) + _finish_says(facts),
         remedy=_remedy(facts),
     )
+    if any(_WRAPPER & set(call.call.repairs) for call in good):
+        verdict.wrote = "unknown"
+        verdict.detail += "; a marker around it is missing, which the server may have taken off"
+        return verdict.undetermined(RAW)
+    return verdict
+
+
+_WRAPPER = frozenset({"missing_open_tag", "missing_close_tag", "missing_call_close"})
+"""Repairs that servers cause as often as models: a marker that is a special token vanishes when text is decoded."""
+_SPELLING = {"llama4_python_start": frozenset({"key_parameters"})}
+"""Repairs that are a format's own other spelling."""
+
+
+def soft_repairs(found: TextCall) -> bool:
+    """Whether what had to be rescued in a call, if anything, says nothing against the model."""
+    call = found.call
+    return set(call.repairs) <= _WRAPPER | _SPELLING.get(call.format, frozenset())
 
 
 def _clean(found: TextCall) -> bool:
-    """Whether nothing had to be rescued: what the format itself allows is no rescue."""
-    return found.exact
+    return found.call.complete and soft_repairs(found)
 
 
 def _fits(facts: Facts, found: TextCall) -> bool:
@@ -95,7 +113,7 @@ def call_in_reasoning(facts: Facts) -> Verdict | None:
     if not facts.offers or facts.choice == "none" or facts.calls or facts.text.strip():
         return _inline_reasoning(facts)
     scan = facts.reasoning_scan
-    found = [call for call in (*scan.standing, *scan.in_reasoning, *scan.calls) if _fits(facts, call) and call.exact]
+    found = [call for call in (*scan.standing, *scan.in_reasoning, *scan.calls) if _fits(facts, call) and _clean(call)]
     if not found:
         return None
     span = found[0].call.span
@@ -106,7 +124,7 @@ def call_in_reasoning(facts: Facts) -> Verdict | None:
         detail="the call stands in the reasoning field and nothing else came",
         remedy="turn thinking off for this request, or fix the reasoning parser and template",
     )
-    if facts.reasoning[: span.start].strip():
+    if facts.reasoning[: span.start].strip() or _WRAPPER & set(found[0].call.repairs):
         return verdict.undetermined(RAW)
     verdict.wrote = "valid_call"
     return verdict
@@ -226,17 +244,41 @@ def _requires(facts: Facts, name: str) -> bool:
 
 
 def _spliced(facts: Facts) -> Verdict | None:
-    """Streamed arguments that are no JSON: the pieces were cut or joined wrongly, or the model wrote them so."""
+    """Arguments that are no JSON because pieces were cut or joined wrongly: streamed ones, and several objects glued
+    together. The model may have written them so; the wire does not tell."""
     broken = [judged for judged in facts.calls if judged.verdict == "not_json"]
-    if not broken or not facts.assembled.streamed or _index_fault(facts):
+    if not broken or _index_fault(facts):
+        return None
+    problem = arguments_problem(broken[0].call.arguments_text)
+    if not facts.assembled.streamed and (problem is None or problem[0] != "arguments_glued"):
         return None
     verdict = Verdict(
         "parser.altered",
         delivery="altered",
         confidence="medium",
         evidence=[facts.cite_call(broken[0].call, broken[0].reason)],
-        detail="the streamed arguments are not JSON: spliced by the server's parser, or written so by the model",
+        detail="the arguments are not JSON: spliced by the server's parser, or written so by the model",
         remedy="ask without streaming to compare; look at the raw text",
+    )
+    return verdict.undetermined(RAW)
+
+
+_FRAGMENT = re.compile(r"\A[\s,{]*\"(?:arguments|parameters|name)\"\s*:")
+
+
+def _fragment(facts: Facts) -> Verdict | None:
+    """The text is a piece of a call whose other pieces are gone."""
+    if not facts.offers or facts.calls or facts.scan.calls or not _FRAGMENT.match(facts.text):
+        return None
+    if facts.text.count("{") == facts.text.count("}") and facts.text.lstrip().startswith("{"):
+        return None
+    verdict = Verdict(
+        "parser.marker_leak",
+        delivery="altered",
+        confidence="medium",
+        evidence=[facts.cite_text(0, len(facts.text), "a piece of a call")],
+        detail="the text is a piece of a call whose other pieces were taken away",
+        remedy=_remedy(facts),
     )
     return verdict.undetermined(RAW)
 

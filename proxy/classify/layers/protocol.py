@@ -5,7 +5,7 @@ from __future__ import annotations
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
 from proxy.classify.layers.engine import unfinished
-from proxy.classify.verdict import Verdict
+from proxy.classify.verdict import RAW, Verdict
 from stacks.irregular import Irregularity
 
 _TERMINAL = {
@@ -62,7 +62,23 @@ def protocol(judgement: Judgement) -> Verdict | None:
                 detail=item.message,
                 remedy=_REMEDY,
             )
-    return unfinished(judgement) or _disobeyed(facts)
+    return unfinished(judgement) or _encoded_twice(facts) or _disobeyed(facts)
+
+
+def _encoded_twice(facts: Facts) -> Verdict | None:
+    """Arguments that are a JSON string which holds the object: encoded twice, by the server or by the model."""
+    for judged in facts.calls:
+        value = judged.call.arguments
+        if isinstance(value, str) and judged.verdict == "invalid_arguments" and value.lstrip().startswith("{"):
+            verdict = Verdict(
+                "protocol.arguments_type",
+                delivery="altered",
+                evidence=[facts.cite_call(judged.call, "a JSON string where an object belongs")],
+                detail="the arguments are encoded twice: a JSON string that holds the object",
+                remedy="decode the arguments a second time in the client",
+            )
+            return verdict.undetermined(RAW)
+    return None
 
 
 def _stops(facts: Facts, item: Irregularity) -> bool:

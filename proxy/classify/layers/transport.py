@@ -57,7 +57,7 @@ def _silent(facts: Facts) -> Verdict | None:
     if end == ends.CLIENT_GONE:
         remedy = "raise the client's timeout, or stream"
         return Verdict("transport.client_gone", evidence=evidence, remedy=remedy, detail=detail)
-    if end == ends.RECORDER_KILLED or end == "open":
+    if end in (ends.RECORDER_KILLED, "open"):
         verdict = Verdict("transport.reset", fault="client", evidence=evidence, detail="the record ends here")
         return verdict.undetermined(LOG)
     verdict = Verdict(

@@ -100,7 +100,10 @@ def _limits(facts: Facts) -> list[Evidence]:
 def _budget(facts: Facts) -> Verdict | None:
     """The answer ends because a limit was reached, and what came is not a whole call."""
     turn = facts.turn
-    if turn is None or turn.finish != "length":
+    if turn is None:
+        return None
+    spent_on_nothing = facts.limit_reached and not facts.text.strip() and not facts.calls
+    if turn.finish != "length" and not spent_on_nothing:
         return None
     if facts.calls and all(judged.verdict == "ok" for judged in facts.calls):
         return None
@@ -153,7 +156,8 @@ def cut_prompt(facts: Facts) -> bool:
     prompt, estimate = facts.prompt_tokens, facts.view.prompt_tokens_estimate
     if prompt is None or prompt == 0 or (facts.usage is not None and facts.usage.cached):
         return False
-    if estimate is not None and prompt < 0.6 * estimate:
+    at_window = any(size - 2 <= prompt <= size for size in _near(facts))
+    if estimate is not None and prompt < (0.95 if at_window else 0.6) * estimate:
         return True
     chars = _asked_chars(facts)
     near_window = any(0.9 * size <= prompt <= size + 8 for size in _near(facts))

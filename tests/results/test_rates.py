@@ -1,0 +1,100 @@
+"""Rates: Wilson's interval against published values, the three denominators, and words instead of zeros."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from results.outcomes import Outcome, Wrote
+from results.rates import Rate, RateCounter, rates, wilson
+from results.taxonomy import CODES
+
+
+def outcome(name: str, wrote: Wrote = "unknown") -> Outcome:
+    code = CODES[name]
+    fault = "stack" if code.usual_fault == "undetermined" else code.usual_fault
+    return Outcome(layer=code.layer, code=code.code, at_fault=fault, model_ran=code.model_ran, wrote=wrote)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("hits", "trials", "low", "high"),
+    [(8, 8, 0.6756, 1.0), (0, 8, 0.0, 0.3244), (5, 8, 0.3057, 0.8632), (50, 100, 0.4038, 0.5962), (1, 1, 0.2065, 1.0)],
+)
+def test_wilson(hits: int, trials: int, low: float, high: float) -> None:
+    found = wilson(hits, trials)
+    assert found == pytest.approx((low, high), abs=5e-4)
+
+
+@pytest.mark.parametrize(("hits", "trials"), [(0, 0), (2, 1), (-1, 3)])
+def test_wilson_is_undefined_where_it_is(hits: int, trials: int) -> None:
+    with pytest.raises(ValueError, match="no interval"):
+        wilson(hits, trials)
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_holds_the_rate_and_stays_inside(pair: tuple[int, int]) -> None:
+    hits, trials = pair
+    low, high = wilson(hits, trials)
+    assert 0 <= low <= hits / trials + 1e-12
+    assert hits / trials - 1e-12 <= high <= 1
+
+
+def test_three_denominators() -> None:
+    found = rates(
+        [
+            outcome("ok.native_call"),
+            outcome("ok.native_call"),
+            outcome("parser.left_as_text", "valid_call"),
+            outcome("parser.dropped", "valid_call"),
+            outcome("model.malformed_call", "malformed_call"),
+            outcome("ok.final_answer", "prose"),
+            outcome("gate.tools_unsupported"),
+            outcome("nonresponse.empty"),
+            outcome("ok.service"),
+        ]
+    )
+    assert (found.fidelity.hits, found.fidelity.trials) == (2, 5)
+    assert (found.fidelity_open.hits, found.fidelity_open.trials) == (2, 4)
+    assert (found.cleared.hits, found.cleared.trials) == (4, 6)
+    assert (found.naive.hits, found.naive.trials) == (2, 8)
+    assert found.outside == {"gate": 1, "nonresponse": 1, "parser": 1}
+    assert found.attempts == 8
+
+
+def test_a_client_that_parses_text_recovers_calls() -> None:
+    left = [outcome("parser.left_as_text", "valid_call")]
+    assert rates(left).fidelity.hits == 0
+    assert rates(left, recovers_text=True).fidelity.hits == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "word"),
+    [
+        (["gate.tools_unsupported"] * 3, "rej"),
+        (["gate.tools_unsupported", "nonresponse.empty"], "n/r"),
+        (["transport.connect"], "n/r"),
+        ([], "none"),
+        (["ok.service"], "none"),
+    ],
+)
+def test_undefined_is_a_word_and_never_zero(names: list[str], word: str) -> None:
+    found = rates([outcome(name) for name in names])
+    assert found.fidelity.value is None
+    assert found.fidelity.text() == word
+    assert "0.0" not in found.fidelity.text()
+
+
+def test_text_of_a_rate() -> None:
+    assert Rate(5, 8).text() == "62.5 % [30.6, 86.3] (5/8)"
+    assert Rate(0, 4).text().startswith("0.0 % [0.0, ")
+
+
+def test_undetermined_is_counted() -> None:
+    counter = RateCounter()
+    counter.add(
+        Outcome(
+            layer="nonresponse", code="empty", at_fault="undetermined", model_ran="unknown", decide_by="server_log: x"
+        )
+    )
+    assert counter.rates().undetermined == 1
