@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stacks.formats.json_text import dumps, number_of, skip_space
-from stacks.formats.model import Found, ParsedCall, Span
+from stacks.formats.model import MAX_STEPS, Found, ParsedCall, Span
 from stacks.formats.parameters import trim_cut_tag
 from stacks.formats.tools import OfferedTools
 
@@ -104,6 +104,7 @@ class _Reader:
     def __init__(self, text: str, quote: str, closer: str, repairs: list[str]) -> None:
         self.text, self.quote, self.closer, self.repairs = text, quote, closer, repairs
         self.partial: str | None = None
+        self.steps = MAX_STEPS
 
     def _at(self, pos: int) -> int:
         pos = skip_space(self.text, pos)
@@ -152,8 +153,9 @@ class _Reader:
     def value(self, pos: int, depth: int) -> tuple[Any, int]:
         """The value at `pos` and where it ends."""
         pos = self._at(pos)
-        if depth > MAX_DEPTH:
-            raise _CutError(pos, "nested too deep")
+        self.steps -= 1
+        if depth > MAX_DEPTH or self.steps < 0:
+            raise _CutError(pos, "nested too deep, or too long")
         if self.text.startswith(self.quote, pos):
             return self._string(pos + len(self.quote))
         char = self.text[pos]

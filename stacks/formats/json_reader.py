@@ -22,7 +22,7 @@ from stacks.formats.json_text import (
     read_string,
     skip_space,
 )
-from stacks.formats.model import MAX_FINDINGS, Span
+from stacks.formats.model import MAX_FINDINGS, MAX_STEPS, Span
 
 MAX_DEPTH = 100
 _EXPLORED = frozenset({"function", "function_call", "tool_call", "tool_calls"})
@@ -55,8 +55,11 @@ class Node:
 
 @dataclass(slots=True)
 class Reading:
-    """Outcome of one read. stopped: why it ended early ("cut" at the end of the text, "stop" at a marker,
-    "garbage", "too_deep"), empty when the value is whole. node is None when not even its start was readable."""
+    """Outcome of one read. node is None when not even its start was readable.
+
+    stopped: why it ended early ("cut" at the end of the text, "stop" at a marker, "garbage", "too_deep", "too_long"),
+    empty when the value is whole.
+    """
 
     node: Node | None
     end: int
@@ -88,17 +91,16 @@ class _Frame:
         return Node(self.start, end, [node.value for node in self.items], complete, items=self.items)
 
 
-def _decoder() -> json.JSONDecoder:
+def _decoder(careful: bool) -> json.JSONDecoder:
     def refuse(word: str) -> Any:
         raise ValueError(word)
 
-    def integer(word: str) -> Any:
-        return number_of(word)
-
-    return json.JSONDecoder(parse_constant=refuse, parse_int=integer, parse_float=integer)
+    return json.JSONDecoder(parse_constant=refuse, parse_float=number_of if careful else None)
 
 
-_SCAN = _decoder().scan_once  # type: ignore[attr-defined]
+_SCAN = _decoder(False).scan_once  # type: ignore[attr-defined]
+_SCAN_CAREFULLY = _decoder(True).scan_once  # type: ignore[attr-defined]
+_HUGE = re.compile(r"[0-9][eE]\+?[0-9]{3}|[0-9]{300}")
 
 
 def too_deep(value: Any) -> bool:
@@ -127,6 +129,8 @@ class JsonReader:
         self._stop_at = re.compile("|".join(map(re.escape, stops))) if stops else None
         self._stop_line = re.compile(r"\n[ \t]*(?:" + "|".join(map(re.escape, stops)) + ")") if stops else None
         self._next_stop = -1
+        self.ran_out = False
+        self.steps = MAX_STEPS
         self._long_reads = 8 * len(text) + (1 << 20)
 
     # ------------------------------------------------------------------ entry
@@ -168,8 +172,11 @@ class JsonReader:
         return Node(pos, close.end(), {"name": name, key: arguments.value}, members=members)
 
     def decode(self, pos: int) -> Node | None:
-        """The container at `pos` through the C decoder, or None. Windows keep its error reports cheap."""
+        """The container at `pos` through the C decoder, or None (`ran_out`: because the text ends inside it).
+
+        Windows keep its error reports cheap."""
         left = self.end - pos
+        self.ran_out = False
         for window in (*(w for w in _WINDOWS if w < left), left):
             if window > _WINDOWS[-1]:
                 self._long_reads -= window
@@ -180,6 +187,7 @@ class JsonReader:
             if end:
                 brackets = piece.count("{", 0, end) + piece.count("[", 0, end)
                 return None if brackets > MAX_DEPTH and too_deep(value) else Node(pos, pos + end, value)
+            self.ran_out = longer
             if not longer:
                 break
         return None
@@ -195,6 +203,8 @@ def _decode(piece: str) -> tuple[Any, int, bool]:
         return None, 0, error.pos >= len(piece) - 8 or error.msg.startswith(_UNTERMINATED)
     except (ValueError, RecursionError):
         return None, 0, False
+    if _HUGE.search(piece, 0, end) is not None:
+        value, end = _SCAN_CAREFULLY(piece, 0)
     return value, int(end), False
 
 
@@ -237,6 +247,9 @@ class _Run:
             return None, pos, "cut"
         if self.reader.stop_here(pos):
             return None, pos, "stop"
+        self.reader.steps -= 1
+        if self.reader.steps < 0:
+            return None, pos, "too_long"
         char = self.text[pos]
         if char in "{[":
             return self._container(pos, char == "{")
@@ -263,7 +276,8 @@ class _Run:
             leaf = self.reader.decode(pos)
             if leaf is not None:
                 return leaf, leaf.end, ""
-            self.by_hand_below = depth
+            if not self.reader.ran_out:
+                self.by_hand_below = depth
         if depth >= MAX_DEPTH:
             return None, pos, "too_deep"
         self.stack.append(_Frame(is_object, pos))
@@ -325,7 +339,7 @@ class _Run:
         is_object = char == "}"
         if after_comma:
             self.repairs.append("trailing_comma")
-        if not any(frame.is_object == is_object for frame in self.stack):
+        if self.stack[-1].is_object != is_object and not any(frame.is_object == is_object for frame in self.stack):
             self.repairs.append("extra_bracket")
             return None, pos + 1
         while True:

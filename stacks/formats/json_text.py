@@ -25,6 +25,7 @@ _SPACE = frozenset(" \t\r\n\u00a0\ufeff")
 _PYTHON = {"True": True, "False": False, "None": None}
 _JSON = {"true": True, "false": False, "null": None}
 _MAX_DIGITS = 4000
+_MAX_QUOTES = 1000
 
 
 class Token(NamedTuple):
@@ -46,6 +47,8 @@ def skip_space(text: str, pos: int) -> int:
 
 def unescape(body: str) -> tuple[str, tuple[str, ...]]:
     """The text of a JSON string body, with the repairs needed (raw control characters, unknown escapes)."""
+    if "\\" not in body and body.isprintable():
+        return body, ()
     quoted = f'"{body}"'
     for strict, repairs in ((True, ()), (False, ("control_character",))):
         try:
@@ -88,7 +91,7 @@ def read_string(text: str, pos: int, limit: int) -> Token:
             value, extra = unescape(_plain(text[pos + 1 : limit], closing).rstrip("\\"))
             return Token(value, limit, False, (*repairs, *extra, "missing_quote"))
         after = _AFTER_STRING.match(text, at + 1)
-        if after is not None:
+        if after is not None or len(repairs) > _MAX_QUOTES:
             break
         repairs.append("unescaped_quote")
         at += 1

@@ -19,7 +19,8 @@ from stacks.formats.tools import NO_TOOLS, OfferedTools
 Mode = Literal["strict", "lenient"]
 
 _BLOCK = 1024
-MAX_FINDINGS = 2000
+MAX_FINDINGS = 1000
+MAX_STEPS = 50_000  # values read by hand in one text; more than that is no call
 
 
 class Span(NamedTuple):
@@ -75,7 +76,7 @@ class Problem(NamedTuple):
     """Why a stretch of text that looks like a call is none: `kind` is a stable word, `message` says more.
 
     Kinds: not_json, not_a_call, no_name, cut, bad_arguments, repaired (strict mode: only a repair made it
-    readable), too_deep, bad_markup.
+    readable), too_deep, too_long, bad_markup.
     """
 
     kind: str
@@ -208,7 +209,7 @@ class CallFormat:
         return self.detector(text) if self.detector is not None else bool(self.openers)
 
     def parse(self, text: str, mode: Mode = "strict", tools: OfferedTools | None = None) -> ParseResult:
-        """Read the calls of this format in `text`, the first 2,000 of them. Never raises; linear in its length."""
+        """Read the calls of this format in `text`, the first 1,000 of them. Never raises; linear in its length."""
         if not self.detect(text):
             return ParseResult(self.name, mode)
         found = self.scan(text, tools if tools is not None else NO_TOOLS)

@@ -199,8 +199,8 @@ def openings(text: str, opener: str) -> Iterator[int]:
 
 def reason_of(reading: Reading) -> tuple[str, str]:
     """Problem kind and sentence for a value that could not be read to its end."""
-    if reading.stopped == "too_deep":
-        return "too_deep", "nested too deep"
+    if reading.stopped in ("too_deep", "too_long"):
+        return reading.stopped, "nested too deep" if reading.stopped == "too_deep" else "too long to be a call"
     if reading.stopped == "cut":
         return "cut", "the text ends inside the call"
     return "not_json", "no readable JSON value"

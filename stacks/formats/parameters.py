@@ -12,7 +12,7 @@ from typing import Any
 
 from stacks.formats.json_reader import JsonReader
 from stacks.formats.json_text import loads
-from stacks.formats.model import Found, ParsedCall, Span
+from stacks.formats.model import MAX_FINDINGS, Found, ParsedCall, Span
 from stacks.formats.python_values import python_literal
 from stacks.formats.tools import OfferedTools
 
@@ -210,7 +210,7 @@ class _MarkupRun:
         if group == "loose":
             repairs.append("call_tag_spelling")
         pos = match.end()
-        while (parameter := self.s.parameter.match(self.text, pos)) is not None:
+        while len(draft.arguments) < MAX_FINDINGS and (parameter := self.s.parameter.match(self.text, pos)) is not None:
             key, types, spelled = self._parameter_name(parameter, draft.name)
             repairs.extend(spelled)
             value = self._value(parameter.end())

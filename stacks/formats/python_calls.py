@@ -100,7 +100,7 @@ class PythonCalls:
     def _calls(self, reader: PythonReader, pos: int) -> tuple[list[PythonCall], int]:
         text = reader.text
         calls: list[PythonCall] = []
-        while (call := reader.call(pos)) is not None:
+        while len(calls) < MAX_FINDINGS and (call := reader.call(pos)) is not None:
             calls.append(call)
             pos = call.end
             if not call.complete:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stacks.formats.json_text import dumps, number_of, skip_space
-from stacks.formats.model import Span
+from stacks.formats.model import MAX_STEPS, Span
 
 MAX_DEPTH = 60
+_MAX_QUOTES = 1000
 IDENTIFIER = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")
 _KEYWORD = re.compile(r"([^\W\d][\w-]*)\s*=(?!=)\s*")
 _STRING = re.compile(r"(?P<prefix>[rRbBuUfF]{0,2})(?P<quote>\"\"\"|'''|\"|')")
@@ -80,6 +81,7 @@ class PythonReader:
         self.end = len(text)
         self.stops = stops
         self.partial: str | None = None
+        self.steps = MAX_STEPS
         self._stop = re.compile("|".join(map(re.escape, stops))) if stops else None
 
     # ------------------------------------------------------------------ calls
@@ -136,8 +138,9 @@ class PythonReader:
     def value(self, pos: int, repairs: list[str], depth: int) -> tuple[Any, int]:
         """The literal at `pos` and where it ends. Raises BrokenError."""
         pos = self._space(pos)
-        if depth > MAX_DEPTH:
-            raise BrokenError(pos, False, "nested too deep")
+        self.steps -= 1
+        if depth > MAX_DEPTH or self.steps < 0:
+            raise BrokenError(pos, False, "nested too deep, or too long")
         char = self.text[pos]
         if char in "[(":
             return self._sequence(pos, repairs, depth)
@@ -171,7 +174,7 @@ class PythonReader:
             if not self.text.startswith(quote, at):
                 self.partial = unescape(self.text[match.end() :].rstrip("\\"))
                 raise BrokenError(self.end, True, "the text ends inside a string")
-            if len(quote) == 3 or _AFTER_STRING.match(self.text, at + 1) is not None:
+            if len(quote) == 3 or len(repairs) > _MAX_QUOTES or _AFTER_STRING.match(self.text, at + 1) is not None:
                 break
             repairs.append("unescaped_quote")
             at += 1

@@ -43,7 +43,7 @@ def _objects(text: str) -> tuple[tuple[int, Reading], ...]:
         reading = reader.read(start)
         readings.append((start, reading))
         pos = max(reading.end, start + 1)
-        if reading.stopped == "too_deep":
+        if reading.stopped in ("too_deep", "too_long"):
             break
         if reading.stopped and reading.node is not None and "name" not in (reading.node.members or {}) and retries:
             retries, pos = retries - 1, start + 1
