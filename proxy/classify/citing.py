@@ -56,7 +56,8 @@ class Citing:
 
     def cite_fragments(self, fragments: tuple[Fragment, ...], why: str = "") -> Evidence:
         """Evidence from the first to the last fragment of a value that came in pieces."""
-        found = ranges(self.assembled, fragments) if fragments else []
+        ends = fragments if len(fragments) < 3 else (fragments[0], fragments[-1])
+        found = ranges(self.assembled, ends) if ends else []
         if not found:
             return self.cite_body(why)
         return self.cite(min(start for start, _ in found), max(end for _, end in found), why)

@@ -142,12 +142,12 @@ class Facts(Citing):
     @cached_property
     def scan(self) -> CallScan:
         """Calls written in the answer's text. Where no tool is offered, any name counts as one."""
-        return find_calls(self.text, self.tools if self.offers else None)
+        return _scan(self.text, self.tools if self.offers else None)
 
     @cached_property
     def reasoning_scan(self) -> CallScan:
         """Calls written in the reasoning field."""
-        return find_calls(self.reasoning, self.tools if self.offers else None)
+        return _scan(self.reasoning, self.tools if self.offers else None)
 
     @property
     def usage(self) -> Usage | None:
@@ -235,6 +235,15 @@ class Facts(Citing):
             and self.stack == "ollama"
             and any(re.fullmatch(r"[A-Za-z0-9]{32}", call.id or "") for call in turn.tool_calls)
         )
+
+
+_SIGNS = re.compile(r"[{\[<(]")
+_NOTHING = find_calls("")
+
+
+def _scan(text: str, tools: OfferedTools | None) -> CallScan:
+    """`find_calls`, which need not look at text without any sign that a call of any format begins with."""
+    return find_calls(text, tools) if _SIGNS.search(text) else _NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -393,8 +393,8 @@ HISTORY_WORDS = re.compile(
 
 
 def kind_of(text: str) -> Words | None:
-    """The first row whose pattern stands in the text."""
+    """The first row whose pattern stands in the text (of a long one, in its first 3,000 or last 1,000 characters)."""
     if not text:
         return None
-    text = text[:20_000]
+    text = text if len(text) <= 4000 else f"{text[:3000]}\n{text[-1000:]}"
     return next((row for row in ROWS if row.pattern.search(text)), None)

@@ -36,12 +36,14 @@ _FRAMING = re.compile(
     r"(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)\s*(?:<\|constrain\|>\w+)?<\|message\|>|<\|(?:end|return|call)\|>"
 )
 _FENCE_LINES = re.compile(r"```[\w+-]*")
+_OPENER = re.compile(r"<[^<>\s]{1,60}>|\[[A-Z_]{2,30}\]|[\w ]{1,30}")
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "(": ")", "\u00ab": "\u00bb"}
 _NOT_MEANT = re.compile(
     r"\b(?:won't|will not|would not|wouldn't|refuse|not going to|do not want|don't want|should not|shouldn't|"
-    r"instead of|rather than|would (?:be|look|have)|for example|for instance|an example|e\.g\.|example of)\b",
+    r"instead of|rather than|would (?:be|look|have))\b",
     re.IGNORECASE,
 )
+_EXAMPLE = re.compile(r"\b(?:for example|for instance|(?:an|the|this|some) example|e\.g\.|example of)\b", re.IGNORECASE)
 
 
 class Leak(NamedTuple):
@@ -137,7 +139,9 @@ def find_calls(text: str, tools: Any = None, starts_inside_reasoning: bool = Fal
     calls, used = _merge(order, placed)
     blocks = [span for entry, result in readings if entry.name in used for span in result.blocks]
     claimed = [call.call.span for call in calls]
-    problems = tuple(p for p in best.problems if not inside_any(p.span.start, split.reasoning))
+    problems = tuple(
+        p for p in best.problems if not inside_any(p.span.start, split.reasoning) and not _is_mention(text, p)
+    )
     return CallScan(
         text=text,
         reasoning=split,
@@ -236,12 +240,33 @@ def _place(
     for call in result.calls:
         position = _position(text, entry, call, whole, split)
         known = offered.offers(call.name)
-        good = known and isinstance(call.arguments, dict) and call.complete
-        stands = good and (
-            position == "whole" or (position == "block" and call.closed) or (position == "tail" and entry.tail_stands)
-        )
+        good = known and isinstance(call.arguments, dict) and call.complete and not _is_schema(call, offered)
+        meant = position == "whole" or (position == "block" and call.closed)
+        stands = good and (meant or (position == "tail" and entry.tail_stands and offered.known))
         placed.append(TextCall(call, known, position, stands))
     return tuple(placed)
+
+
+def _is_schema(call: ParsedCall, offered: OfferedTools) -> bool:
+    """Whether the arguments are a schema: a model that repeats a tool's definition calls nothing."""
+    arguments = call.arguments
+    echo = arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict)
+    return echo and offered.parameter_types(call.name, "properties") is None
+
+
+def _is_mention(text: str, problem: Problem) -> bool:
+    """Whether a marker is talked about, not used: in quote marks, or with words of the sentence on either side."""
+    if problem.kind not in ("not_json", "bad_markup", "not_a_call"):
+        return False
+    opener = _OPENER.match(text, problem.span.start)
+    if opener is None:
+        return False
+    start, end = opener.span()
+    before = text[max(text.rfind("\n", 0, start) + 1, start - 200) : start].rstrip()
+    after = text[end : min(_line_end(text, end), end + 200)].lstrip()
+    if not after or not before:
+        return False
+    return _QUOTES.get(before[-1]) == after[0] or after[0].isalpha() or after[0] in ",.;:)!?"
 
 
 def _is_blank(text: str, gaps: Sequence[Span]) -> bool:
@@ -280,7 +305,8 @@ def _quoted(text: str, span: Span, before: str, after: str) -> bool:
     below = text[span.end : span.end + 400].lstrip()
     if below.startswith("```") and re.search(r"```[\w+-]*\s*$", above):
         return True
-    return bool(below) and _NOT_MEANT.search(re.split(r"\n\s*\n", above.rstrip())[-1]) is not None
+    lead_in = re.split(r"\n\s*\n", above.rstrip())[-1]
+    return _EXAMPLE.search(lead_in) is not None or (bool(below) and _NOT_MEANT.search(lead_in) is not None)
 
 
 # ---------------------------------------------------------------------- choosing
@@ -357,6 +383,11 @@ def find_markers(text: str, outside: Sequence[Span] = ()) -> tuple[Leak, ...]:
     return _leaks(text, outside)
 
 
+def _in_quotes(text: str, start: int, end: int) -> bool:
+    """Whether quote marks or backticks stand right around a range: the text talks about it."""
+    return start > 0 and _QUOTES.get(text[start - 1]) == text[end : end + 1] != ""
+
+
 def _leaks(text: str, claimed: Sequence[Span]) -> tuple[Leak, ...]:
     spans = sorted(claimed)
     joined = complement(complement(spans, len(text)), len(text)) if spans else []
@@ -368,7 +399,7 @@ def _leaks(text: str, claimed: Sequence[Span]) -> tuple[Leak, ...]:
         at = text.find(marker)
         hits = 0
         while at >= 0 and hits < _MAX_LEAKS:
-            if not inside_any(at, joined):
+            if not inside_any(at, joined) and not _in_quotes(text, at, at + len(marker)):
                 leaks.append(Leak(marker, Span(at, at + len(marker)), owners))
                 hits += 1
             at = text.find(marker, at + len(marker))
