@@ -170,7 +170,8 @@ def exchange_lines(exchange: Exchange) -> Iterator[str]:
         for problem in response.problems:
             yield f"  note: {printable(problem)}"
     for note in exchange.notes:
-        yield from _note(note.kind, note.fields)
+        if note.kind != "connected":
+            yield from _note(note.kind, note.fields)
     yield from _ending(exchange)
     judged = next(classify_run([exchange]), None)
     if judged is not None:
@@ -216,7 +217,8 @@ def _answered(assembled: Assembled, body: bytes) -> Iterator[str]:
     tokens = f"{turn.usage.prompt} tokens in, {turn.usage.completion} out" if turn.usage else "no token counts"
     yield f"  finish: {printable(str(turn.finish_raw))}, {tokens}"
     for irregularity in assembled.irregularities:
-        yield f"  odd: {irregularity.code} (body bytes {irregularity.start}-{irregularity.end})"
+        where = f"{irregularity.code}, body bytes {irregularity.start}-{irregularity.end}"
+        yield f"  odd: {printable(irregularity.message)} ({where})"
 
 
 def _quoted(label: str, text: str) -> Iterator[str]:
