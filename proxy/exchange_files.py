@@ -42,7 +42,7 @@ def load_exchanges(data: bytes) -> Iterator[FileExchange]:
     text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text[:1] == b"{":
         yield from _from_json(data)
-    elif text[:5] == b"HTTP/" or re.match(rb"(?:> )?[A-Z]{3,8} \S+ HTTP/1|[*<>{}] ", text):
+    elif text[:5] == b"HTTP/" or re.match(rb"(?:> )?[A-Z]{3,8} \S+ HTTP/1|[*<>] ", text):
         yield from_transcript(data)
     else:
         raise ExchangeFileError(
@@ -302,10 +302,9 @@ def _har_headers(part: dict[str, Any], without: tuple[str, ...]) -> list[tuple[s
 
 def from_transcript(data: bytes) -> FileExchange:
     """A pasted `curl -i` (or `curl -v`) transcript: a response, with its request in front of it where one is shown."""
-    data = re.sub(
-        rb"(?m)^(?:[*{}] ?.*|[<>] ?\r?\n?$)\r?\n?", lambda found: b"\r\n" if found[0][:1] in b"<>" else b"", data
-    )
-    data = re.sub(rb"(?m)^[<>] ", b"", data).lstrip()
+    if re.search(rb"(?m)^[<>*] ", data):
+        data = re.sub(rb"(?m)^(?:\* .*|[{}] \[\d+ bytes data\])\r?\n?", b"", data)
+        data = re.sub(rb"(?m)^[<>] ?(?=[^\r\n]*\r?$)", b"", data).lstrip()
     begin = re.search(rb"(?m)^HTTP/[0-9]", data)
     if begin is None:
         raise ExchangeFileError("no status line (`HTTP/1.1 200 OK`) in the transcript: paste the output of `curl -i`")
@@ -313,4 +312,5 @@ def from_transcript(data: bytes) -> FileExchange:
     response_raw = re.sub(rb"\AHTTP/[23](?:\.\d)? (\d{3})[^\r\n]*", rb"HTTP/1.1 \1 ", response_raw)
     request = read_request(request_raw) if request_raw.strip() else WireMessage(method="POST", target="")
     response = read_response(response_raw, request.method or "POST")
-    return FileExchange("transcript", _view(1, request, response, ends.COMPLETE, ""), request_raw, response_raw)
+    view = _view(1, request, response, ends.COMPLETE, "", request_unseen=not request.body.strip())
+    return FileExchange("transcript", view, request_raw, response_raw)

@@ -121,14 +121,14 @@ def _dechunk(raw: bytes, at: int) -> tuple[bytes, list[Segment], bool] | None:
     return b"".join(parts), segments, False
 
 
+_CHUNK_OVER = re.compile(rb"(?:\r?\n(?:[0-9A-Fa-f]{1,8}[^\r\n]*\r?\n|\Z)|\Z)")
 _NEXT_CHUNK = re.compile(rb"\r\n[0-9A-Fa-f]{1,8}(?:;[^\r\n]*)?\r\n")
 
 
 def _resync(raw: bytes, start: int, size: int) -> int:
     """The size of a chunk as it stands: the declared one where a line end follows it, else up to the next chunk's line
     (files whose texts were edited after the capture)."""
-    after = raw[start + size : start + size + 2]
-    if start + size <= len(raw) and (not after or after[:1] == b"\n" or after == b"\r\n"):
+    if start + size <= len(raw) and _CHUNK_OVER.match(raw, start + size):
         return size
     found = _NEXT_CHUNK.search(raw, start)
     return found.start() - start if found is not None else size

@@ -85,7 +85,12 @@ def _by_body(facts: Facts) -> Verdict | None:
     """The request's own body is not JSON: whatever the server calls that."""
     request = facts.request
     body = facts.view.wire.request_body
-    if not facts.generates or facts.status < 400 or (request.body_error is None and body.strip()):
+    if (
+        not facts.generates
+        or facts.view.request_unseen
+        or facts.status < 400
+        or (request.body_error is None and body.strip())
+    ):
         return None
     if request.body_error is not None and not _unreadable(facts):
         return None
@@ -231,7 +236,8 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
         return verdict.undetermined(RAW)
     if name == "truncation.cut_inside_call" and facts.request.max_tokens is None:
         return verdict.undetermined(_BIGGER)
-    if name == "gate.tools_unsupported" and not facts.offers and facts.request.tools_state == "absent":
+    asked = facts.view.wire.request_body.strip()
+    if name == "gate.tools_unsupported" and asked and facts.request.tools_state == "absent":
         verdict.name = "gate.capability_unsupported"
     if name in ("transport.queue_full", "transport.loading") and facts.status and facts.status < 500:
         verdict.confidence = "low"

@@ -82,7 +82,8 @@ class ExchangeView:
     code). `stack` and `stack_version` are what the run's manifest knows, "" where nothing is known. `request_wire` and
     `response_wire` are the lengths of the messages in bytes. `first_byte_us` and `duration_us` count from the request;
     None where not recorded. `prompt_tokens_estimate` is an outside estimate of the prompt's size for a request whose
-    text was cut. `unreadable` says why bytes could not be read as HTTP, "" otherwise."""
+    text was cut. `unreadable` says why bytes could not be read as HTTP, "" otherwise. `request_unseen`: the
+    request's body is not at hand (a transcript shows the response alone), which is not the same as an empty one."""
 
     attempt: int
     wire: WireExchange
@@ -99,5 +100,6 @@ class ExchangeView:
     duration_us: int | None = None
     prompt_tokens_estimate: int | None = None
     unreadable: str = ""
+    request_unseen: bool = False
     upstream: str = ""
     tags: dict[str, str] = field(default_factory=dict)

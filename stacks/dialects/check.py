@@ -31,7 +31,7 @@ def check_body(result: Assembled, context: Context, exchange: WireExchange, unde
         code = "body_not_text" if kind == "binary" else "body_not_json"
         context.log.add(code, f"the body is {kind}", 0, len(body))
     elif all(event.kind == "done" for event in result.events):
-        context.log.add("stream_empty", "the stream carries no event but its end mark", 0, len(body))
+        context.log.add("stream_empty", "the stream carries no event (but, at most, its end mark)", 0, len(body))
     elif not understood and not context.log.items:
         context.log.add("shape_unknown", "the body is JSON of no known shape", 0, len(body))
     if result.turns or not result.errors:

@@ -112,6 +112,9 @@ def _other_page(facts: Facts) -> Verdict | None:
         return None
     if facts.assembled.body_kind in ("html", "xml") or _PAGE.match(facts.view.wire.response_body[:200]):
         return Verdict("transport.gateway", evidence=[facts.cite_body("a page")], remedy="correct the base URL")
+    if facts.assembled.body_kind == "binary":
+        remedy = "is this address an HTTP API? check scheme, port and content coding"
+        return Verdict("transport.not_http", evidence=[facts.cite_body("bytes that are no text")], remedy=remedy)
     if facts.assembled.body_kind == "text" and facts.view.wire.response_body.strip():
         return Verdict(
             "transport.wrong_route", evidence=[facts.cite_body("not an API's answer")], remedy="correct the base URL"

@@ -7,7 +7,8 @@ from typing import Any
 
 from stacks.formats.json_text import dumps
 from stacks.formats.model import CallFormat, ParsedCall
-from stacks.formats.objects import Keys, TaggedJson
+from stacks.formats.objects import Keys
+from stacks.formats.tagged_json import TaggedJson
 
 
 def _objects(calls: Sequence[ParsedCall], keys: Keys) -> list[str]:

@@ -45,13 +45,13 @@ def judged(folder: Path, *raws: Raw) -> list[Outcome]:
     return found
 
 
-DEEP = b"[" * 200_000 + b"]" * 200_000
+DEEP = b"[" * 50_000 + b"]" * 50_000
 BODIES = {
     "empty": b"",
     "zero bytes": b"\0" * 5000,
     "noise": random.Random(1).randbytes(5000),
     "deep list": DEEP,
-    "deep object": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    "deep object": b'{"a":' * 20_000 + b"1" + b"}" * 20_000,
     "deep in arguments": json.dumps(message(None, [("get_weather", "[" * 50_000)])).encode(),
     "duplicate keys": GOOD_BODY.replace(b'"id": "chatcmpl-1"', b'"id": "a", "id": "b", "choices": 1', 1),
     "NaN": GOOD_BODY.replace(b"1700000000", b"NaN"),
@@ -68,7 +68,7 @@ BODIES = {
     "message a string": b'{"choices": [{"message": "hi"}]}',
     "calls a number": b'{"choices": [{"message": {"tool_calls": 7}}]}',
     "calls of nulls": b'{"choices": [{"message": {"tool_calls": [null, [], "x", {"function": 3}]}}]}',
-    "usage strange": b'{"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": "x", "completion_tokens": -5}}',
+    "usage strange": b'{"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": []}}',
     "huge number": b'{"choices": [{"message": {"content": "x"}}], "usage": {"completion_tokens": '
     + b"9" * 5000
     + b"}}",
@@ -81,12 +81,12 @@ BODIES = {
 
 @pytest.mark.parametrize("status", [200, 400, 500])
 def test_bodies(tmp_path: Path, status: int) -> None:
-    kinds = {"Content-Type": ("application/json", "text/event-stream", "application/x-ndjson", "")}
+    kinds = ("application/json", "text/event-stream", "application/x-ndjson", "")
+    paths = ("/v1/chat/completions", "/api/chat", "/v1/messages", "/v1/responses")
     raws = [
-        Raw(request(path=path), response(body, status, Content_Type=kind))
-        for body in BODIES.values()
-        for kind in kinds["Content-Type"]
-        for path in ("/v1/chat/completions", "/api/chat", "/v1/messages", "/v1/responses")
+        Raw(request(path=paths[(number + turn) % 4]), response(body, status, Content_Type=kinds[turn]))
+        for number, body in enumerate(BODIES.values())
+        for turn in range(4)
     ]
     for outcome in judged(tmp_path / "run", *raws):
         assert outcome.at_fault != "model"

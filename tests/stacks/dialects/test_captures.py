@@ -98,6 +98,17 @@ def test_result_is_independent_of_the_split() -> None:
         check_splits(item, generator)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_every_single_split_of_short_streams() -> None:
+    for item in SELECTION:
+        body = item.exchange.response_body
+        whole = assemble(item.exchange)
+        if whole.body_kind in ("sse", "ndjson") and len(body) <= 2000:
+            for at in range(len(body) + 1):
+                assert assemble(item.exchange, [body[:at], body[at:]]) == whole
+
+
 STANDARD = ("error_in_stream", "index_reused", "arguments_type", "body_truncated", "event_truncated", "role_unexpected",
             "content_type")  # fmt: skip
 
