@@ -28,10 +28,13 @@ COMMANDS: dict[str, Entry] = {
     "wrap": Entry("first", "Run an agent unchanged, with everything between it and its server recorded."),
     "up": Entry("servers", "Start a model server and wait until it answers."),
     "canary": Entry("servers", "Build, list and verify known-answer models."),
+    "signatures": Entry("servers", "Print what is known of each stack's error messages and other signs."),
     "proxy": Entry("record", "Record everything between clients and one or more servers."),
     "runs": Entry("record", "List recorded runs; remove old ones."),
     "show": Entry("record", "Print what was recorded, raw and assembled."),
     "replay": Entry("record", "Serve a recording as the server it was."),
+    "classify": Entry("judge", "Give every attempt one outcome; print who is at fault, and the rates."),
+    "explain": Entry("judge", "Show one verdict with the bytes it rests on."),
 }
 GROUPS = {
     "first": "Start here",
