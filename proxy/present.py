@@ -44,6 +44,15 @@ def _milliseconds(microseconds: int | None) -> str:
     return "?" if microseconds is None else f"{microseconds / 1000:.1f} ms"
 
 
+def live_row(exchange: Exchange, judged: Judged) -> str:
+    """One line on an exchange that has just ended: what came of it, and what to change."""
+    outcome = judged.outcome
+    fault = "" if outcome.at_fault == "none" else f"  at fault: {outcome.at_fault}"
+    advice = outcome.remedy or outcome.decide_by
+    tail = f"  ({printable(advice)})" if advice and outcome.layer != "ok" else ""
+    return f"{exchange.attempt:>5}  {judged.status or '---'}  {_line(exchange)}  {outcome.name}{fault}{tail}"
+
+
 def row(exchange: Exchange) -> str:
     """One line on an exchange: number, status, how it ended, what was asked, its time and its verdict."""
     facts = row_facts(exchange)

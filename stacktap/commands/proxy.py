@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 @click.option("--token", envvar="STACKTAP_TOKEN", help="Token that requests must carry: /k/TOKEN/ in the base URL.")
 @click.option("--allow-host", "allow_host", multiple=True, metavar="HOST", help="Accept this Host header, too.")
 @click.option("--control-port", type=click.IntRange(0, 65535), help="Serve /health and /status here.")
+@click.option("--quiet", is_flag=True, help="Do not print outcomes as they happen.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object when listening, one at the end.")
-def command(as_json: bool, control_port: int | None, **shared: Any) -> None:
+def command(as_json: bool, quiet: bool, control_port: int | None, **shared: Any) -> None:
     """Record everything between clients and one or more servers. Ctrl-C ends it.
 
     Tag traffic by the base URL: http://127.0.0.1:PORT/t/task=a,seed=3/v1
@@ -37,12 +38,12 @@ def command(as_json: bool, control_port: int | None, **shared: Any) -> None:
     relay = {name: shared.pop(name) for name in ("host", "allow_remote", "token")}
     options = session_options(shared, allow_host=tuple(shared["allow_host"]), **relay)
     try:
-        run(_proxy(options, control_port, as_json))
+        run(_proxy(options, control_port, as_json, live=not (quiet or as_json)))
     except SessionError as failure:
         raise CouldNotRunError(str(failure)) from None
 
 
-async def _proxy(options: Any, control_port: int | None, as_json: bool) -> None:
+async def _proxy(options: Any, control_port: int | None, as_json: bool, *, live: bool) -> None:
     from proxy.listen import ListenError
     from proxy.session import RecordingSession
 
@@ -50,9 +51,15 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
+    outcomes = None
     async with RecordingSession(options) as session:
         control = None
         _announce(session, as_json)
+        if live:
+            from proxy.live import LiveOutcomes
+
+            outcomes = LiveOutcomes(session.folder, lambda line: click.echo(line, err=True))
+            outcomes.start()
         if control_port is not None:
             from proxy.control import Control
 
@@ -69,6 +76,8 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool) -> None:
         watching.cancel()
         if control is not None:
             await control.stop()
+    if outcomes is not None:
+        outcomes.close()
     _report(session, as_json)
 
 

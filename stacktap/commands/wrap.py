@@ -57,6 +57,7 @@ async def _wrap(options: SessionOptions, models: tuple[str, ...], agent: tuple[s
     from proxy.child import run_child
     from proxy.client_files import agent_environment
     from proxy.clients import Pointing, agent_of, base_url_environment, filled_command
+    from proxy.live import LiveOutcomes
     from proxy.session import RecordingSession, parsed_upstreams
     from proxy.upstream_models import model_names
     from results.manifest import known
@@ -67,14 +68,25 @@ async def _wrap(options: SessionOptions, models: tuple[str, ...], agent: tuple[s
         models = await model_names(upstream, options.relay)
     name = hint.name if hint is not None else Path(agent[0]).name
     options = replace(options, facts={"agent": known(name, "the wrapped command")})
+    live = None
     async with RecordingSession(options) as session:
+        if not as_json and not _owns_a_terminal():
+            live = LiveOutcomes(session.folder, lambda line: click.echo(f"stacktap: {line}", err=True))
+            live.start()
         pointing = Pointing(session.base_url(), upstream.display, models)
         with tempfile.TemporaryDirectory(prefix="stacktap-wrap-") as scratch:
             environment = {**os.environ, **base_url_environment(pointing.relay_url, os.environ)}
             environment.update(agent_environment(hint, pointing, os.environ, Path(scratch)))
             code = await run_child(filled_command(agent, pointing.relay_url), environment)
+    if live is not None:
+        live.close()
     _summary(session, pointing, agent, as_json)
     return code
+
+
+def _owns_a_terminal() -> bool:
+    """Whether the agent may be drawing on a terminal: then nothing is printed while it runs."""
+    return any(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def _summary(session: RecordingSession, pointing: Pointing, agent: tuple[str, ...], as_json: bool) -> None:
