@@ -13,7 +13,8 @@ TOOLS = {
 JSON = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 BLOCK = f"<tool_call>\n{JSON}\n</tool_call>"
 INLINE = f"<tool_call>{JSON}</tool_call>"
-OPENAI = '{"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": "{\\"city\\": \\"Paris\\"}"}}'
+OPENAI_CALL = r'{"name": "get_weather", "arguments": "{"city": "Paris"}"}'
+OPENAI = f'{{"id": "call_1", "type": "function", "function": {OPENAI_CALL}}}'
 XML = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>"
 
 
