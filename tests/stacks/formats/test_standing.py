@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from stacks.formats import find_calls, find_markers
@@ -13,8 +15,9 @@ TOOLS = {
 JSON = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 BLOCK = f"<tool_call>\n{JSON}\n</tool_call>"
 INLINE = f"<tool_call>{JSON}</tool_call>"
-OPENAI_CALL = r'{"name": "get_weather", "arguments": "{"city": "Paris"}"}'
-OPENAI = f'{{"id": "call_1", "type": "function", "function": {OPENAI_CALL}}}'
+OPENAI = json.dumps(
+    {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": json.dumps({"city": "Paris"})}}
+)
 XML = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>"
 
 
