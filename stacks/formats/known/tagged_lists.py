@@ -115,6 +115,14 @@ FORMATS = (
         parsers={"lmstudio": ("default",)},
     ),
     _format(
+        "tools_tag",
+        "<tools> around a call (copied from the prompt)",
+        TaggedJson("<tools>", "</tools>"),
+        "public reports on Qwen2.5-Coder: the tag of the tool list in place of <tool_call>",
+        rank=24,
+        models=("Qwen2.5-Coder",),
+    ),
+    _format(
         "glaive",
         "Glaive <functioncall>",
         TaggedJson("<functioncall>", keys=Keys(as_text=True)),
