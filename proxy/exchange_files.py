@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from proxy.classify import view as ends
 from proxy.classify.view import ExchangeView
-from proxy.wire_message import WireMessage, read_request, read_response
+from proxy.wire_message import WireMessage, read_request, read_response, split_messages
 from stacks.dialects.exchange import WireExchange
 
 
@@ -61,7 +61,9 @@ def _from_json(data: bytes) -> Iterator[FileExchange]:
         raise ExchangeFileError("the JSON is nested too deeply to be an exchange") from None
     if isinstance(whole, dict) and isinstance(whole.get("log"), dict):
         yield from from_har(whole)
-    elif (isinstance(whole, dict) and "response_raw" in whole) or "response_raw_base64" in whole:
+    elif isinstance(whole, dict) and isinstance(whole.get("chunks"), list):
+        yield from from_connection(whole, 1, "", "")
+    elif isinstance(whole, dict) and ("response_raw" in whole or "response_raw_base64" in whole):
         yield from_capture(whole, 1, "", "")
     elif isinstance(whole, dict) and isinstance(whole.get("response"), dict):
         yield from_case(whole)
@@ -199,6 +201,33 @@ def captures(lines: list[bytes]) -> Iterator[FileExchange]:
         if "response_raw" in record or "response_raw_base64" in record:
             attempt += 1
             yield from_capture(record, attempt, stack, version)
+        elif isinstance(record.get("chunks"), list):
+            for exchange in from_connection(record, attempt + 1, stack, version):
+                attempt += 1
+                yield exchange
+
+
+def from_connection(record: dict[str, Any], attempt: int, stack: str, version: str) -> Iterator[FileExchange]:
+    """Every exchange of a recorded connection: `chunks` of [seconds, `>` or `<`, text; null at the end of a side]."""
+    sides: dict[str, list[bytes]] = {">": [], "<": []}
+    broken = False
+    for chunk in record["chunks"]:
+        if not isinstance(chunk, list) or len(chunk) < 3 or chunk[1] not in sides:
+            continue
+        if isinstance(chunk[2], str) and chunk[2][:1] == "!" and chunk[2][1:].isidentifier():
+            broken = True
+        elif isinstance(chunk[2], str):
+            sides[chunk[1]].append(chunk[2].encode("utf-8", "surrogatepass"))
+    requests = split_messages(b"".join(sides[">"]))
+    read = [read_request(raw) for raw in requests]
+    responses = split_messages(b"".join(sides["<"]), [message.method for message in read])
+    for number, (raw, request) in enumerate(zip(requests, read, strict=True)):
+        response_raw = responses[number] if number < len(responses) else b""
+        response = read_response(response_raw, request.method)
+        whole = response.complete and response.status
+        end = ends.COMPLETE if whole else ends.RESET if broken else ends.CLOSED_EARLY
+        view = _view(attempt + number, request, response, end, "", stack=stack, stack_version=version)
+        yield FileExchange(f"{record.get('n', attempt)}.{number + 1}", view, raw, response_raw)
 
 
 _SERVERS = (

@@ -42,6 +42,23 @@ def read_request(raw: bytes) -> WireMessage:
     return _read(raw, response=False, method="")
 
 
+def split_messages(raw: bytes, methods: list[str] | None = None) -> list[bytes]:
+    """The messages that stand one after the other in one direction of a connection; responses where the requests'
+    `methods` are given. Bytes that cannot be framed, or are cut, form the last one."""
+    framer = Framer(response=methods is not None)
+    for method in methods or ():
+        framer.expect(method.encode("latin-1", "replace"))
+    messages: list[bytes] = []
+    current = b""
+    for piece in framer.feed(raw):
+        current += piece.data
+        if piece.kind is Kind.END:
+            messages.append(current)
+            current = b""
+    current += framer.pending()
+    return [*messages, current] if current else messages
+
+
 def _read(raw: bytes, *, response: bool, method: str) -> WireMessage:
     message = WireMessage(length=len(raw))
     framer = Framer(response=response)

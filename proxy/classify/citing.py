@@ -52,7 +52,10 @@ class Citing:
             return self.cite_body(why)
         inner = error.inner_end > error.inner_start
         start, end = (error.inner_start, error.inner_end) if inner else (error.start, error.end)
-        return msgspec.structs.replace(self.cite(start, end, why), quote=(error.innermost or error.message)[:MAX_QUOTE])
+        cited = self.cite(start, end, why)
+        if cited.quote[:1] in "{[":
+            return cited
+        return msgspec.structs.replace(cited, quote=(error.innermost or error.message)[:MAX_QUOTE])
 
     def cite_fragments(self, fragments: tuple[Fragment, ...], why: str = "") -> Evidence:
         """Evidence from the first to the last fragment of a value that came in pieces."""

@@ -38,6 +38,8 @@ class Pair:
 def pairs() -> list[Pair]:
     found: list[Pair] = []
     for name, lines in capture_files():
+        if name.startswith("agents-"):
+            continue
         records = [json.loads(line) for line in lines]
         server = str(records[0].get("server") or "") if records[0].get("kind") == "meta" else ""
         records = [record for record in records if "response_raw" in record or "response_raw_base64" in record]
@@ -149,6 +151,17 @@ def _in_order(wanted: bytes, there: bytes) -> bool:
     """Whether the bytes stand there in this order, with framing of a stream between them."""
     rest = iter(there)
     return all(byte in rest for byte in wanted)
+
+
+def test_every_exchange_of_a_real_agent_that_finished_is_ok() -> None:
+    seen = 0
+    for name, lines in capture_files():
+        if name.startswith("agents-"):
+            for exchange in captures(lines):
+                seen += 1
+                assert judge(exchange.view).outcome.layer == "ok", (name, exchange.id)
+    if not seen:
+        pytest.skip("no recorded agents in the carried selection")
 
 
 def test_figures(pairs: list[Pair], record_property: Callable[[str, object], None]) -> None:
