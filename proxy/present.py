@@ -8,13 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
 
 from proxy.classify import judge
-from proxy.classify.sighted import sighted
 from proxy.exchange_view import classify_run, view_of
 from results.exchange import Exchange
 from results.outcomes import Judged
@@ -57,11 +55,17 @@ def row(exchange: Exchange) -> str:
     """One line on an exchange: number, status, how it ended, what was asked, its time and its verdict."""
     facts = row_facts(exchange)
     tags = " ".join(f"{name}={value}" for name, value in exchange.tags)
-    status = str(facts["status"] or "---")
+    status = str(facts["status"] or _relay_status(exchange) or "---")
     parts = [f"{exchange.attempt:>5}  {status}  {exchange.end:<15} {_line(exchange)}"]
     parts.append(f"{_milliseconds(exchange.ended_at_us)}, {facts['response_bytes']} bytes")
     parts.append(str(facts["outcome"] or ""))
     return "  ".join(part for part in (*parts, printable(tags)) if part)
+
+
+def _relay_status(exchange: Exchange) -> str:
+    """The status that the relay itself answered with, in brackets: it is not the server's."""
+    first = exchange.relay_answer.split(b" ", 2)
+    return f"({first[1].decode('latin-1')})" if len(first) == 3 and first[0].startswith(b"HTTP/") else ""
 
 
 def row_facts(exchange: Exchange) -> dict[str, Any]:
@@ -175,7 +179,7 @@ def exchange_lines(exchange: Exchange) -> Iterator[str]:
         yield "< no response"
     else:
         yield f"< {response.status} {printable(response.reason)}  {_came_as(exchange, assembled)}"
-        yield from _answered(assembled, response.body)
+        yield from answered_lines(assembled, response.body)
         for problem in response.problems:
             yield f"  note: {printable(problem)}"
     for note in exchange.notes:
@@ -207,7 +211,8 @@ def _asked(assembled: Assembled) -> Iterator[str]:
         yield from _quoted(f"  last message ({printable(str(message.role))})", message.content or "")
 
 
-def _answered(assembled: Assembled, body: bytes) -> Iterator[str]:
+def answered_lines(assembled: Assembled, body: bytes) -> Iterator[str]:
+    """What an answer says: errors, reasoning, content, calls, how it finished, and what was odd about it."""
     turn = assembled.turn
     for error in assembled.errors:
         yield f"  error: {printable(error.message or '')}"
@@ -304,60 +309,3 @@ def run_summary(reader: RunReader) -> list[str]:
 
 def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} x {printable(name)}" for name, count in counts.items())
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What became of a known answer in one exchange."""
-
-    attempt: int
-    tags: dict[str, str]
-    status: int | None
-    came: tuple[str, ...]
-    """What the client got, one line each."""
-    outcome: str
-    at_fault: str
-    model_ran: str
-    delivery: str
-    remedy: str | None
-
-    @property
-    def lost_nothing(self) -> bool:
-        """Whether the call reached the client as a call."""
-        return self.outcome == "ok.native_call"
-
-    def facts(self) -> dict[str, Any]:
-        """As a JSON object."""
-        return asdict(self)
-
-    def lines(self) -> Iterator[str]:
-        """For people: how it was asked, the status, the verdict, then what the client got."""
-        fault = "" if self.at_fault == "none" else f"  at fault: {self.at_fault}"
-        yield f"{self.tags.get('mode', ''):<8} {self.status or 'no answer'}  {self.outcome}{fault}"
-        for line in self.came:
-            yield f"         {line}"
-
-
-def known_answer_findings(exchanges: Iterable[Exchange], known_text: str) -> list[Finding]:
-    """Judge exchanges whose model is known to have written `known_text`, in order of attempt."""
-    findings = []
-    for exchange in exchanges:
-        classified = judge(view_of(exchange))
-        outcome = sighted(classified.facts, classified.outcome, known_text)
-        assembled = classified.facts.assembled
-        body = exchange.response.body if exchange.response else b""
-        came = [line[2:] for line in _answered(assembled, body) if not line.startswith(("  finish:", "  odd:"))]
-        findings.append(
-            Finding(
-                attempt=exchange.attempt,
-                tags=dict(exchange.tags),
-                status=exchange.response.status if exchange.response else None,
-                came=tuple(came) or ("nothing",),
-                outcome=outcome.name,
-                at_fault=outcome.at_fault,
-                model_ran=outcome.model_ran,
-                delivery=outcome.delivery,
-                remedy=outcome.remedy,
-            )
-        )
-    return sorted(findings, key=lambda finding: finding.attempt)

@@ -12,8 +12,8 @@ import click
 from stacktap.failure import CouldNotRunError
 
 if TYPE_CHECKING:
+    from probe.findings import Finding
     from probe.known_answer import Setup
-    from proxy.present import Finding
     from stacks.server_process import RunningServer
 
 
@@ -102,7 +102,7 @@ async def _demonstrate(
 def _tell(
     folder: Path, servers: dict[str, RunningServer], setups: tuple[Setup, ...], known: str, as_json: bool
 ) -> None:
-    from proxy.present import known_answer_findings
+    from probe.findings import known_answer_findings
     from results.reader import RunReader
 
     findings = known_answer_findings(RunReader(folder), known)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stacktap.failure import CouldNotRunError
+
+if TYPE_CHECKING:
+    from stacks.launch import RunningServer
 
 
 @click.command(
@@ -38,7 +42,7 @@ def command(
 
     STACK is llamacpp (llama-server), mlx (mlx_lm.server) or llamacpp-python.
     """
-    from stacks.launch import LaunchError, LaunchOptions, printable_command, start_server, termination_as_interrupt
+    from stacks.launch import LaunchError, LaunchOptions, start_server, termination_as_interrupt
 
     options = LaunchOptions(env=env, port=port, context_length=context_length, flags=flags, timeout=timeout)
     began = time.monotonic()
@@ -50,25 +54,7 @@ def command(
         except KeyboardInterrupt:
             raise CouldNotRunError("interrupted before the server was ready; it was stopped", 130) from None
         try:
-            running = process.running
-            if as_json:
-                facts = {
-                    "version": 1,
-                    "stack": running.stack,
-                    "stack_version": running.version,
-                    "url": running.url,
-                    "pid": running.pid,
-                    "command": printable_command(running.command),
-                    "log": str(running.log_path),
-                    "seconds": round(time.monotonic() - began, 3),
-                }
-                click.echo(json.dumps(facts))
-            else:
-                click.echo(f"{running.stack} {running.version} is ready at {running.url}")
-                click.echo(f"  command  {printable_command(running.command)}")
-                click.echo(f"  log      {running.log_path}")
-                click.echo(f"  record   stacktap wrap --upstream {running.url} -- YOUR-AGENT ...")
-                click.echo("  Ctrl-C stops it")
+            _announce(process.running, time.monotonic() - began, as_json)
             while process.exit_code() is None:
                 time.sleep(0.2)
             raise CouldNotRunError(f"the server ended by itself ({process.exit_code()}):\n{process.log_tail()}")
@@ -77,3 +63,26 @@ def command(
                 click.echo("stopped", err=True)
         finally:
             process.stop()
+
+
+def _announce(running: RunningServer, seconds: float, as_json: bool) -> None:
+    from stacks.launch import printable_command
+
+    if as_json:
+        facts = {
+            "version": 1,
+            "stack": running.stack,
+            "stack_version": running.version,
+            "url": running.url,
+            "pid": running.pid,
+            "command": printable_command(running.command),
+            "log": str(running.log_path),
+            "seconds": round(seconds, 3),
+        }
+        click.echo(json.dumps(facts))
+        return
+    click.echo(f"{running.stack} {running.version} is ready at {running.url}")
+    click.echo(f"  command  {printable_command(running.command)}")
+    click.echo(f"  log      {running.log_path}")
+    click.echo(f"  record   stacktap wrap --upstream {running.url} -- YOUR-AGENT ...")
+    click.echo("  Ctrl-C stops it")
