@@ -43,7 +43,7 @@ test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents ## Tes
 	$(BIN)/python -m pytest -m real tests/stacks_real -rs
 
 kill-test: $(READY) ## 200 recordings killed with -9 at random moments
-	STACKTAP_KILLS=200 $(BIN)/python -m pytest tests -k kill -m "slow or not slow" -q
+	STACKTAP_KILLS=200 $(BIN)/python -m pytest tests/proxy/test_killed.py --timeout 1200
 
 bench: $(READY) ## Measure against nginx, mitmdump, an aiohttp proxy and LiteLLM; writes docs/performance.md
 	$(BIN)/python -m tests.bench.relay
