@@ -96,9 +96,9 @@ def _open_standard_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-    for name in ("stdin", "stdout", "stderr"):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def main() -> NoReturn:

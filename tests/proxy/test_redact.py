@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
 
 import pytest
@@ -240,3 +241,14 @@ def test_a_configured_field_is_masked_where_it_comes_back() -> None:
     assert redactor.mask(b"078-05-1120 is known") == b"*********** is known"
     redactor.mask(rb'{"arguments":"{\"ssn\":\"219-09-9999\"}"}')
     assert redactor.mask(b"219-09-9999") == b"*" * 11
+
+
+def test_a_thousand_keys_are_learned_in_a_moment() -> None:
+    redactor = Redactor()
+    keys = [f"{number:04d}-rotating-canary-{number * 7919:x}" for number in range(1000)]
+    begun = time.process_time()
+    for key in keys:
+        redactor.request_head(head(f"Cookie: sid={key}"))
+    assert time.process_time() - begun < 15
+    said = " ".join(keys)
+    assert redactor.text(said) == " ".join("*" * len(key) for key in keys)
