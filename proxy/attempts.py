@@ -81,6 +81,7 @@ class Connection:
         "connected",
         "count",
         "first_closed",
+        "first_closed_ns",
         "framer",
         "number",
         "unsolicited",
@@ -96,6 +97,7 @@ class Connection:
         """Attempts that have not ended, in order; the first is the one being answered."""
         self.first_closed: tuple[str, str] | None = None
         """(side, how) of whoever ended first; the relay's own closing does not count."""
+        self.first_closed_ns = 0
         self.connected: list[dict[str, Any]] = []
         self.unsolicited: list[tuple[int, bytes]] = []
 
@@ -106,10 +108,16 @@ class Connection:
                 return attempt
         return None
 
-    def note_closed(self, side: str, how: str) -> None:
+    @property
+    def upstream_left(self) -> bool:
+        """Whether the upstream ended first: nothing more comes from it, however long the client stays."""
+        return self.first_closed is not None and self.first_closed[0] == "upstream"
+
+    def note_closed(self, side: str, how: str, at_ns: int) -> None:
         """Remember which side ended first."""
         if how != "closed" and self.first_closed is None:
             self.first_closed = (side, how)
+            self.first_closed_ns = at_ns
 
 
 def ending(attempt: Attempt, first_closed: tuple[str, str] | None) -> tuple[str, str]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
 import shutil
 import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 
 COMMAND_NOT_FOUND = 127
@@ -15,6 +19,7 @@ COMMAND_NOT_EXECUTABLE = 126
 _PASSED_ON = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2") if hasattr(signal, name)
 )
+_FROM_TERMINAL = (signal.SIGINT, getattr(signal, "SIGQUIT", signal.SIGINT))
 
 
 class CommandMissingError(Exception):
@@ -43,28 +48,74 @@ async def run_child(command: Sequence[str], environment: Mapping[str, str]) -> i
     signals sent to this process alone are passed on. Raises CommandMissingError.
     """
     executable = located(command[0], environment)
-    try:
-        child = await asyncio.create_subprocess_exec(*command, executable=executable, env=dict(environment))
-    except OSError as wrong:
-        raise CommandMissingError(f"{command[0]}: {wrong.strerror}", COMMAND_NOT_EXECUTABLE) from None
+    signals = _Signals()
     loop = asyncio.get_running_loop()
     handled = (*_PASSED_ON, signal.SIGINT)
     for number in handled:
-        loop.add_signal_handler(number, _pass_on, child, number)
+        loop.add_signal_handler(number, signals.take, number)
     try:
-        code = await child.wait()
+        child = _started(executable, command, environment)
+        signals.began(child)
+        code = await _end_of(child)
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
     return 128 - code if code < 0 else code
 
 
-def _pass_on(child: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    # Ctrl-C at the terminal goes to the whole foreground group: the child has it already.
-    if number == signal.SIGINT and _in_foreground():
-        return
-    if child.returncode is None:
-        child.send_signal(number)
+def _started(executable: str, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start it by `subprocess`, not by the event loop: uvloop hands copies of our own standard streams down as well,
+    and whoever reads our output would wait for the last process that the agent left behind."""
+    try:
+        return subprocess.Popen(command, executable=executable, env=dict(environment))
+    except OSError as wrong:
+        if wrong.errno == errno.ENOEXEC and _is_text(executable):
+            return subprocess.Popen(["/bin/sh", executable, *command[1:]], env=dict(environment))
+        raise CommandMissingError(f"{command[0]}: {wrong.strerror}", COMMAND_NOT_EXECUTABLE) from None
+
+
+def _is_text(path: str) -> bool:
+    """Whether a file without a `#!` line may be a shell script, by the rule of shells: no NUL near its beginning."""
+    with open(path, "rb") as file:
+        return b"\0" not in file.read(256)
+
+
+async def _end_of(child: subprocess.Popen[bytes]) -> int:
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def tell(code: int) -> None:
+        if not ended.done():
+            ended.set_result(code)
+
+    def wait() -> None:
+        code = child.wait()
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, code)
+
+    threading.Thread(target=wait, name="stacktap-child", daemon=True).start()
+    return await ended
+
+
+class _Signals:
+    """Passes signals on to the child; those that came while it was being started follow as soon as it is there."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[signal.Signals] = []
+
+    def began(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        for number in self._early:
+            child.send_signal(number)
+
+    def take(self, number: signal.Signals) -> None:
+        child = self._child
+        if child is None:
+            self._early.append(number)
+        # Ctrl-C and Ctrl-\ at the terminal go to the whole foreground group: the child has them already.
+        elif child.returncode is None and not (number in _FROM_TERMINAL and _in_foreground()):
+            child.send_signal(number)
 
 
 def _in_foreground() -> bool:

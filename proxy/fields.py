@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
 _MAX_SPACE = 64
 _MAX_RUN = 256
+_MAX_VALUE = 1024
 
 
 def field_pattern(names: Sequence[str]) -> re.Pattern[bytes]:
@@ -22,10 +24,10 @@ class FieldScanner:
     """Reads a stream; says which of its bytes are inside the value of a wanted field.
 
     After `feed`, the last `undecided` bytes have not been read: whether they are the value's or belong to its closing
-    quote shows with what follows, and they must be fed again, before it.
+    quote shows with what follows, and they must be fed again, before it. `values` are the values read whole, plain.
     """
 
-    __slots__ = ("_carry", "_depth", "_inside", "_pattern", "_run", "_window", "undecided")
+    __slots__ = ("_carry", "_depth", "_inside", "_pattern", "_run", "_value", "_window", "undecided", "values")
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
@@ -34,7 +36,9 @@ class FieldScanner:
         self._inside = False
         self._depth = 0
         self._run = 0
+        self._value = b""
         self.undecided = 0
+        self.values: list[bytes] = []
 
     def feed(self, data: bytes, *, final: bool = False) -> list[tuple[int, int]]:
         """(start, end) ranges of `data` that belong to values."""
@@ -44,19 +48,26 @@ class FieldScanner:
         while position < len(data):
             if self._inside:
                 end = self._value_end(data, position)
+                closed = not self._inside
                 if self._inside and self._depth and 0 < self._run <= _MAX_RUN and not final:
                     self.undecided = min(self._run, len(data) - position)
                     self._run -= self.undecided
                     end -= self.undecided
-                    if end > position:
-                        spans.append((position, end))
+                    self._take(data, position, end, spans)
                     break
-                if end > position:
-                    spans.append((position, end))
+                self._take(data, position, end, spans)
+                if closed:
+                    self.values.append(_unescaped(self._value, self._depth))
                 position = end
             else:
                 position = self._search(data, position)
         return spans
+
+    def _take(self, data: bytes, start: int, end: int, spans: list[tuple[int, int]]) -> None:
+        if end > start:
+            spans.append((start, end))
+            if len(self._value) <= _MAX_VALUE:
+                self._value += data[start:end]
 
     def _search(self, data: bytes, position: int) -> int:
         joined = self._carry + data[position:]
@@ -67,6 +78,7 @@ class FieldScanner:
         position += match.end() - len(self._carry)
         self._carry = b""
         self._inside, self._depth, self._run = True, len(match[1]), 0
+        self._value = b""
         return position
 
     def _value_end(self, data: bytes, position: int) -> int:
@@ -86,3 +98,16 @@ class FieldScanner:
                 return max(position, at - self._depth)
             self._run = 0
         return len(data)
+
+
+def _unescaped(value: bytes, depth: int) -> bytes:
+    """A JSON string's value without its escapes; `depth` is the number of backslashes before its quotes."""
+    if len(value) > _MAX_VALUE:
+        return b""
+    try:
+        text = value.decode()
+        for _ in range(1 + depth.bit_length()):
+            text = json.loads(f'"{text}"', strict=False)
+    except ValueError:
+        return value
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else value

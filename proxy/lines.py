@@ -127,6 +127,8 @@ class LineBuilder(ABC):
             reason, detail, answer = attempt.fault
         else:
             reason, detail = ending(attempt, connection.first_closed)
+            if connection.upstream_left and not attempt.response.read:
+                at_ns = max(attempt.started_ns, connection.first_closed_ns)
         self._end(connection, attempt, reason, detail, at_ns, answer=answer)
 
     def _end(

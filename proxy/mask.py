@@ -24,6 +24,10 @@ MAX_HELD_BYTES = 1 << 16
 MAX_DECODED_BYTES = 1 << 28
 """Of one body, so much is decoded in search of secrets; what is behind is not stored (256 MiB)."""
 
+MAX_FIELD_VALUES = 64
+MIN_FIELD_BYTES = 8
+"""So many values of configured fields, of so many bytes or more, are looked for elsewhere, too."""
+
 _CONTEXT = MIN_HELD_BYTES - 1
 _SHORT_FRAMING = 12
 
@@ -41,8 +45,15 @@ class Rules:
             except regex.error as error:
                 raise ValueError(f"--redact {pattern!r} is not a regular expression: {error}") from error
         self.field: re.Pattern[bytes] | None = field_pattern(fields) if fields else None
+        self._field_values = 0
         self.plain = not self.patterns and self.field is None
         """Whether only secrets are looked for."""
+
+    def learn_field(self, value: bytes) -> None:
+        """A configured field's value: what comes back under another name is masked, too, as long as there are few."""
+        if self._field_values < MAX_FIELD_VALUES and len(value) >= MIN_FIELD_BYTES:
+            self._field_values += 1
+            self.secrets.learn(value)
 
     @property
     def idle(self) -> bool:
@@ -116,6 +127,8 @@ class TextMask:
     def _mask_fields(self, fields: FieldScanner, data: bytes, *, final: bool) -> bytes:
         """The values of fields as asterisks; what is not decided yet waits in `_unread`."""
         spans = fields.feed(data, final=final)
+        while fields.values:
+            self._rules.learn_field(fields.values.pop())
         cut = len(data) - fields.undecided
         data, self._unread = data[:cut], data[cut:]
         if spans:

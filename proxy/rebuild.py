@@ -113,7 +113,7 @@ class Rebuilder(ResponseBuilder):
         self._began(connection, attempt)
 
     def _tags(self, tags: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-        return tuple((self._redactor.text(name), self._redactor.text(value)) for name, value in tags) if tags else ()
+        return self._redactor.tags(tags) if tags else ()
 
     def _begin_request_body(self, attempt: Attempt, head: RequestHead, *, masked: bool) -> None:
         if head.has_body:
@@ -195,7 +195,7 @@ class Rebuilder(ResponseBuilder):
         connection = self._connections.get(event.connection)
         if connection is None:
             return
-        connection.note_closed(event.side, event.how)
+        connection.note_closed(event.side, event.how, event.at_ns)
         if event.side != "upstream" or event.how == "closed":
             return
         attempt = connection.answering()
@@ -217,7 +217,8 @@ class Rebuilder(ResponseBuilder):
         detail = f"{event.code}: {event.detail}" if refused else event.detail
         last, answer = connection.waiting[-1], event.answer
         for attempt in list(connection.waiting):
-            if attempt.response_complete or (refused and attempt is not last):
+            cut = event.code != "relay_stopped" or not connection.upstream_left
+            if attempt.response_complete or (refused and attempt is not last) or not cut:
                 self._close(connection, attempt, event.at_ns)
                 continue
             if attempt.request_complete:

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from proxy.mask import BodyMasker, Rules
-from proxy.secret_names import secret_name
+from proxy.secret_names import plainly_a_path, secret_name
 from proxy.secrets import MASK, Secrets
 from results.http1 import Framer, Kind, parse_headers
 
 _QUERY = re.compile(rb"([?&;#])([^=&;#?\s\"']+)=([^&;#\s\"']*)")
+_TAG = re.compile(rb"([/,]|%2C)([^=/,?#&;\s\"'%]+)(=|%3D)([^,/?#\s\"'%]*(?:%(?!2C)[^,/?#\s\"'%]*)*)", re.IGNORECASE)
 _USERINFO = re.compile(rb"(?<=://)([^/@\s?#\"']+)@")
 _URL_HEADERS = frozenset({b"referer", b"location", b"content-location", b"origin", b"link", b"refresh"})
 _COOKIE_HEADERS = frozenset({b"cookie", b"set-cookie", b"set-cookie2"})
@@ -26,6 +27,8 @@ _SCHEMED = re.compile(rb"([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*)([ \t]+)(.+)\Z", r
 _COOKIE = re.compile(rb"([^=;\s]+)=([^;]*)")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
 _FLAG = re.compile(r"(--?[A-Za-z][A-Za-z0-9_.-]*)(?:=(.*))?\Z", re.DOTALL)
+_SEVERAL = re.compile(rb"[,;=\s]+")
+_MIN_PART = 8
 _MIN_PLAIN_COOKIE = 12
 _CACHED_HEADS = 512
 _CACHED_LINES = 2048
@@ -97,9 +100,20 @@ class Redactor:
         """Learn the values of variables whose names speak of keys, tokens, secrets or passwords."""
         for name, value in environment.items():
             if secret_name(name.encode("utf-8", "surrogateescape")):
-                self.learn(value)
+                self._learn_given(value)
             elif "://" in value:
                 self.learn_url(value)
+
+    def _learn_given(self, value: str) -> bool:
+        """Learn the value of a variable or flag, and each of several in one; False where it is a path."""
+        raw = value.encode("utf-8", "surrogateescape")
+        if plainly_a_path(raw):
+            return False
+        self.secrets.learn(raw)
+        for part in _SEVERAL.split(raw):
+            if _MIN_PART <= len(part) < len(raw):
+                self.secrets.learn(part)
+        return True
 
     def learn_arguments(self, arguments: Sequence[str]) -> list[str]:
         """Learn the secrets in a command line; returns it masked."""
@@ -109,20 +123,18 @@ class Redactor:
             flag = _FLAG.match(argument)
             assigned = _ASSIGNMENT.match(argument)
             if expects and not (flag is not None and argument.startswith("--")):
-                self.learn(argument)
-                masked.append("*" * len(argument))
+                masked.append("*" * len(argument) if self._learn_given(argument) else argument)
                 expects = False
                 continue
             expects, shown = False, argument
             if flag is not None and secret_name(flag[1].lstrip("-").encode()):
                 if flag[2] is None:
                     expects = True
-                else:
-                    self.learn(flag[2])
+                elif self._learn_given(flag[2]):
                     shown = f"{flag[1]}={'*' * len(flag[2])}"
             elif assigned is not None and secret_name(assigned[1].encode()):
-                self.learn(assigned[2])
-                shown = f"{assigned[1]}={'*' * len(assigned[2])}"
+                if self._learn_given(assigned[2]):
+                    shown = f"{assigned[1]}={'*' * len(assigned[2])}"
             else:
                 shown = self._argument(argument)
             masked.append(shown)
@@ -151,8 +163,8 @@ class Redactor:
         """A JSON-like mapping, masked in depth; values under secret names are masked whole."""
         out: dict[str, Any] = {}
         for key, value in fields.items():
-            if isinstance(value, str) and secret_name(str(key).encode("utf-8", "replace")):
-                self.learn(value)
+            secret = isinstance(value, str) and secret_name(str(key).encode("utf-8", "replace"))
+            if secret and self._learn_given(value):
                 out[self.text(str(key))] = "*" * len(value)
             else:
                 out[self.text(str(key))] = self._value(value)
@@ -178,6 +190,13 @@ class Redactor:
     def target(self, target: bytes) -> str:
         """A request target, masked."""
         return self.mask(self._url(target)).decode("utf-8", "replace")
+
+    def tags(self, tags: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        """Tags as read, masked by their names and by everything known."""
+        return tuple(
+            (self.text(name), "*" * len(value) if secret_name(name.encode()) else self.text(value))
+            for name, value in tags
+        )
 
     def request_head(self, raw: bytes) -> RequestHead:
         """Learn from a request's head, then mask it."""
@@ -280,6 +299,8 @@ class Redactor:
             return lead + masked + trail
         if name in _URL_HEADERS:
             return lead + self._url(body) + trail
+        if name == b"x-stacktap-tag":
+            return lead + self._tags(b"," + body)[1:] + trail
         if secret_name(name):
             if response:
                 self._learn_loose(body)
@@ -324,9 +345,23 @@ class Redactor:
         """User-info and secret query parameters in anything that may be a URL, learned and masked."""
         if b"://" in raw:
             raw = _USERINFO.sub(self._userinfo, raw)
+        if b"/t/" in raw:
+            path, mark, query = raw.partition(b"?")
+            raw = self._tags(path) + mark + query
         if b"=" in raw:
             raw = _QUERY.sub(self._parameter, raw)
         return raw
+
+    def _tags(self, path: bytes) -> bytes:
+        """A path with tags in it (`/t/k=v,k=v/`), or such a list: the values under secret names, learned and masked."""
+        return _TAG.sub(self._tag, path)
+
+    def _tag(self, match: re.Match[bytes]) -> bytes:
+        if not secret_name(match[2]):
+            return match[0]
+        self.secrets.learn(match[4])
+        self.secrets.learn(unquote_to_bytes(match[4]))
+        return match[1] + match[2] + match[3] + MASK * len(match[4])
 
     def _userinfo(self, match: re.Match[bytes]) -> bytes:
         user, colon, password = match[1].partition(b":")

@@ -46,6 +46,7 @@ ORDINARY = frozenset(
 
 
 _SHORT_BYTES = 1024
+_FEW_LITERALS = 40
 _ANCHOR_BYTES = 8
 _COMMON = {
     letter: rank
@@ -105,11 +106,13 @@ class Secrets:
 
     def __init__(self) -> None:
         self.version = 0
-        self.literals: tuple[bytes, ...] = ()
-        """Every form of every secret, longest first."""
-        self.tails: frozenset[bytes] = frozenset()
+        self.literals: list[bytes] = []
+        """Every form of every secret."""
+        self.tails: set[bytes] = set()
         """The last MIN_HELD_BYTES of every proper beginning of a literal: a quick test whether an end is suspicious."""
-        self._anchors: re.Pattern[bytes] | None = None
+        self._anchors: list[tuple[set[bytes], re.Pattern[bytes]]] = []
+        """Anchors of all literals in groups, each less than half as large as the one before it: what is learned makes
+        a new group, and groups are put together as in a merge sort, for compiling a pattern takes long."""
         self._known: set[bytes] = set()
         self._forms: set[bytes] = set()
         self._longest = 0
@@ -130,18 +133,26 @@ class Secrets:
         self._known.add(value)
         fresh = forms(value) - self._forms
         self._forms |= fresh
-        self.literals = tuple(sorted(self._forms, key=len, reverse=True))
-        self._longest = len(self.literals[0])
-        anchors = sorted({_anchor(form) for form in self.literals})
-        self._anchors = re.compile(b"|".join(map(re.escape, anchors)))
+        self.literals += fresh
+        self._longest = max([self._longest, *map(len, fresh)])
+        self._add_anchors({_anchor(form) for form in fresh})
         self.tails |= {form[end - MIN_HELD_BYTES : end] for form in fresh for end in range(MIN_HELD_BYTES, len(form))}
         self.version += 1
         return True
 
+    def _add_anchors(self, anchors: set[bytes]) -> None:
+        while self._anchors and len(self._anchors[-1][0]) <= 2 * len(anchors):
+            anchors |= self._anchors.pop()[0]
+        if anchors:
+            self._anchors.append((anchors, re.compile(b"|".join(map(re.escape, sorted(anchors))))))
+
     def may_hold(self, data: bytes) -> bool:
         """Whether a literal may stand in `data`; False is certain. The quickest way there is, by length."""
-        if len(data) <= _SHORT_BYTES:
-            return self._anchors is not None and self._anchors.search(data) is not None
+        if len(data) <= _SHORT_BYTES or len(self.literals) > _FEW_LITERALS:
+            for _, anchors in self._anchors:  # noqa: SIM110 - a generator costs as much again
+                if anchors.search(data) is not None:
+                    return True
+            return False
         for literal in self.literals:  # noqa: SIM110 - a generator costs as much again
             if literal in data:
                 return True
@@ -155,6 +166,8 @@ class Secrets:
     def spans(self, data: bytes) -> list[tuple[int, int]]:
         """(start, end) of every occurrence of a literal in `data`; they may overlap."""
         found: list[tuple[int, int]] = []
+        if not self.may_hold(data):
+            return found
         for literal in self.literals:
             at = data.find(literal)
             while at >= 0:

@@ -214,7 +214,7 @@ class OpenAttempt:
             request=self._streams["request"].freeze(),
             response=self._streams["response"].freeze(),
             end=reason,
-            end_detail=end.detail if end is not None else "",
+            end_detail=end.detail if end is not None else "; ".join(dict.fromkeys(self.damage[:4])),
             ended_at_us=end.at_us if end is not None else None,
             relay_answer=_answer(end),
             notes=tuple(self.notes),

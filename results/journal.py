@@ -8,6 +8,7 @@ counted, and a `note` of the loss follows as soon as writing works again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import threading
@@ -22,14 +23,18 @@ import msgspec
 from results import segments
 from results.locks import FolderLock
 from results.record import SCHEMA_VERSION, Note, Segment, encode
+from results.segments import STATUS, STATUS_BYTES
 
 log = logging.getLogger(__name__)
+log.addHandler(logging.NullHandler())  # a program in front of a terminal says it in its own words, or not at all
 
 SEGMENT_BYTES = 64 << 20
 """A segment is finished once it is at least this large."""
 
-STATUS = "status.json"
-STATUS_BYTES = 2048
+ROOM_BYTES = 64 << 10
+MAX_ROOM_BYTES = 8 << 20
+"""After a failed write, so much room must be there before anything is written again."""
+
 WINDOW = 8
 WINDOW_BYTES = 32 << 20
 
@@ -53,6 +58,7 @@ class JournalWriter:
         """Lines and bytes written."""
         self.lost_lines = self.lost_bytes = 0
         self._unsaid_lines = self._unsaid_bytes = 0
+        self._room = ROOM_BYTES
         self._segment_bytes = segment_bytes
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -99,7 +105,7 @@ class JournalWriter:
         """Write whole lines; True if all of them were written. Never raises: what cannot be written is counted."""
         said = self._loss_note() if self._unsaid_lines else []
         batch = b"".join([*said, *lines])
-        written, error = self._write(batch)
+        written, error = self._write(batch) if not self.failing else self._write_again(batch)
         if error is None:
             self.lines += len(lines) + len(said)
             self.bytes += len(batch)
@@ -107,10 +113,12 @@ class JournalWriter:
             if said:
                 self._unsaid_lines = self._unsaid_bytes = 0
             self._set_failing("")
+            self._room = ROOM_BYTES
             return True
         whole = batch.rfind(b"\n", 0, written) + 1
         self._cut_back(whole, written)
         self._count_loss(batch, whole, said, lines)
+        self._room = min(MAX_ROOM_BYTES, max(self._room, 2 * len(batch)))
         self._set_failing(error.strerror or str(error))
         return False
 
@@ -122,6 +130,20 @@ class JournalWriter:
         except OSError as error:
             return written, error
         return written, None
+
+    def _write_again(self, batch: bytes) -> tuple[int, OSError | None]:
+        """Write after a failure: only where there is room for more than these lines, so that writing is not taken up
+        for a short line, and given up again with the next long one."""
+        try:
+            if hasattr(os, "posix_fallocate"):
+                try:
+                    os.posix_fallocate(self._fd, self._end, max(self._room, 2 * len(batch)))
+                finally:
+                    os.ftruncate(self._fd, self._end)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+                return 0, error
+        return self._write(batch)
 
     def _cut_back(self, whole: int, written: int) -> None:
         if written > whole:
@@ -157,9 +179,7 @@ class JournalWriter:
 
     def _set_failing(self, reason: str) -> None:
         if reason and not self.failing:
-            log.warning(
-                "the journal in %s cannot be written: %s; traffic goes on, losses are counted", self.folder, reason
-            )
+            log.warning("the journal in %s cannot be written: %s; losses are counted", self.folder, reason)
         elif self.failing and not reason:
             log.warning("the journal in %s is written again; %d lines were lost", self.folder, self.lost_lines)
         self.failing = reason

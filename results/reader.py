@@ -17,6 +17,7 @@ from results.assemble import OpenAttempt, RequestBook
 from results.exchange import Exchange
 from results.locks import is_locked
 from results.record import SCHEMA_VERSION, End, Line, NewerSchemaError, Note, Segment, decode, schema_of, segment_of
+from results.segments import lost_lines
 
 MAX_LISTED = 100
 """So many corrupt lines are listed; further ones are only counted."""
@@ -140,6 +141,7 @@ class RunReader:
                     yield first.finish(end)
         for first, end in ended:
             yield first.finish(end)
+        self._unsaid_loss(attempts)
         for opened in attempts.values():
             if opened.begun:
                 yield opened.finish(None, live=live)
@@ -168,8 +170,19 @@ class RunReader:
         if note.kind == "lost" and note.attempt is None:
             lost = note.fields.get("lines")
             self.problems.lost_lines += lost if isinstance(lost, int) else 0
-            for opened in attempts.values():
-                opened.damage.append("lines of this run could not be written while it went on")
+            self._damage(attempts)
+
+    @staticmethod
+    def _damage(attempts: dict[int, OpenAttempt]) -> None:
+        for opened in attempts.values():
+            opened.damage.append("lines of this run could not be written while it went on")
+
+    def _unsaid_loss(self, attempts: dict[int, OpenAttempt]) -> None:
+        """What was lost at the very end could not be noted in the journal: the status file tells the whole."""
+        lost = lost_lines(self.folder)
+        if lost > self.problems.lost_lines:
+            self.problems.lost_lines = lost
+            self._damage(attempts)
 
     def _lines(self) -> Iterator[tuple[str, int, Line]]:
         self.problems = Problems()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from results.locks import LOCK_NAME, is_locked
-from results.segments import has_journal
+from results.segments import has_journal, lost_lines
 
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4,}\Z")
 _OWN_FILES = re.compile(
@@ -33,13 +33,15 @@ class RunFolderError(Exception):
 
 @dataclass(frozen=True)
 class RunInfo:
-    """A run on disk: `size` in bytes, `created` in seconds since the epoch, `live` while it is being recorded."""
+    """A run on disk: `size` in bytes, `created` in seconds since the epoch, `live` while it is being recorded,
+    `lost` lines that could not be written (full disk)."""
 
     run: str
     path: Path
     created: float
     size: int
     live: bool
+    lost: int = 0
 
 
 def runs_folder(environment: Mapping[str, str] | None = None) -> Path:
@@ -101,7 +103,7 @@ def inspect(path: Path) -> RunInfo | None:
     try:
         if not has_journal(path):
             return None
-        return RunInfo(path.name, path, _created(path), _size(path), is_locked(path))
+        return RunInfo(path.name, path, _created(path), _size(path), is_locked(path), lost_lines(path))
     except OSError:
         return None
 

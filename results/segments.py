@@ -15,10 +15,14 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
+import msgspec
 import zstandard
 
 LIVE = "wire.jsonl"
 NEXT = "wire.next.jsonl"
+STATUS = "status.json"
+STATUS_BYTES = 2048
+"""The status file never changes its size, so that a full disk can still show the loss."""
 _NUMBERED = re.compile(r"wire\.([0-9]{6,})\.jsonl(\.zst)?\Z")
 _READ_BYTES = 1 << 20
 _ZSTD_HEADER_BYTES = 18
@@ -145,3 +149,14 @@ class LineSource:
         # The decompressor does not mind a frame that is cut between two blocks: the size it states tells.
         if total < size:
             self.problem = f"the compressed file is cut short: {total} of {size} bytes"
+
+
+def lost_lines(folder: Path) -> int:
+    """Lines of a run that could not be written, by its status file; 0 where it says nothing."""
+    try:
+        with (folder / STATUS).open("rb") as file:
+            said = msgspec.json.decode(file.read(STATUS_BYTES))
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return 0
+    lost = said.get("lost_lines") if isinstance(said, dict) else 0
+    return lost if isinstance(lost, int) and lost > 0 else 0

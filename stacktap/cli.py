@@ -92,8 +92,21 @@ def cli() -> None:
     """Was it the model, or did the serving stack lose the call? stacktap records, experiments and says."""
 
 
+def _open_standard_streams() -> None:
+    """Put the null device where a standard stream is closed, or the next socket would take its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+
+
 def main() -> NoReturn:
     """Run the command line; errors that a user can act on are printed without a traceback."""
+    _open_standard_streams()
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -54,7 +54,6 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool, *, live:
     outcomes = None
     async with RecordingSession(options) as session:
         control = None
-        _announce(session, as_json)
         if live:
             from proxy.live import LiveOutcomes
 
@@ -68,7 +67,7 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool, *, live:
                 await control.start()
             except ListenError as failure:
                 raise CouldNotRunError(str(failure)) from None
-            click.echo(f"  health and counters  http://127.0.0.1:{control.port}/status", err=True)
+        _announce(session, as_json, None if control is None else f"http://127.0.0.1:{control.port}/status")
         for name, loading in session.loading.items():
             loading.add_done_callback(functools.partial(_loaded, name))
         watching = loop.create_task(_warn_of_losses(session))
@@ -81,16 +80,18 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool, *, live:
     _report(session, as_json)
 
 
-def _announce(session: RecordingSession, as_json: bool) -> None:
+def _announce(session: RecordingSession, as_json: bool, status: str | None) -> None:
     urls = {upstream.name: session.base_url(upstream.name) for upstream in session.upstreams}
     if as_json:
-        facts = {"version": 1, "run": session.run, "folder": str(session.folder), "urls": urls}
+        facts = {"version": 1, "run": session.run, "folder": str(session.folder), "urls": urls, "status": status}
         click.echo(json.dumps(facts))
         sys.stdout.flush()
         return
     for upstream in session.upstreams:
         click.echo(f"recording {upstream.display}", err=True)
         click.echo(f"  base URL  {urls[upstream.name]}/v1   (Ollama, Anthropic: without /v1)", err=True)
+    if status is not None:
+        click.echo(f"  health and counters  {status}", err=True)
     click.echo(f"  run       {session.folder}", err=True)
     click.echo("  Ctrl-C ends the recording", err=True)
 
@@ -105,17 +106,17 @@ def _loaded(name: str, loading: asyncio.Future[Any]) -> None:
 
 
 async def _warn_of_losses(session: RecordingSession) -> None:
-    """Say once when the record begins to fail, and once when it works again."""
-    failing = ""
+    """Say when the record begins to fail, when it works again, and what was lost between two looks."""
+    failing, lost = "", 0
     while True:
         await asyncio.sleep(0.5)
         status = session.recorder.status()
         if status["failing"] and not failing:
             way = "new requests are refused (--strict)" if session.recorder.refusing else "traffic goes on unrecorded"
             click.echo(f"stacktap: the record cannot be written ({status['failing']}); {way}", err=True)
-        elif failing and not status["failing"]:
+        elif not status["failing"] and (failing or status["lost_lines"] > lost):
             click.echo(f"stacktap: the record is written again; {status['lost_lines']} lines were lost", err=True)
-        failing = status["failing"]
+        failing, lost = status["failing"], status["lost_lines"]
 
 
 def _report(session: RecordingSession, as_json: bool) -> None:

@@ -25,14 +25,22 @@ def command(ctx: click.Context, as_json: bool) -> None:
         raise CouldNotRunError(str(failure)) from None
     if as_json:
         rows = [
-            {"run": run.run, "folder": str(run.path), "created": run.created, "bytes": run.size, "recording": run.live}
+            {
+                "run": run.run,
+                "folder": str(run.path),
+                "created": run.created,
+                "bytes": run.size,
+                "recording": run.live,
+                "lost_lines": run.lost,
+            }
             for run in found
         ]
         click.echo(json.dumps({"version": 1, "runs": rows}))
         return
     for run in found:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created))
-        click.echo(f"{run.run}  {when}  {_size(run.size):>9}  {'recording' if run.live else ''}".rstrip())
+        said = ["recording"] * run.live + [f"{run.lost} lines could not be written"] * (run.lost > 0)
+        click.echo(f"{run.run}  {when}  {_size(run.size):>9}  {', '.join(said)}".rstrip())
     total = sum(run.size for run in found)
     click.echo(f"{len(found)} runs, {_size(total)} in {runs_folder()}", err=True)
 

@@ -1,6 +1,7 @@
 """Run as a program: relay real traffic while the journal may not grow, then let it grow again; print what happened.
 
-Arguments: the run folder, `strict` or `lenient`. A file-size limit stands for a full disk (the write fails alike).
+Arguments: the run folder, `strict`, `strict-large` (answers that
+do not fit where short lines still do) or `lenient`. A file-size limit stands for a full disk (the write fails alike).
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from proxy.relay import Relay, RelayConfig
 from proxy.upstream import parse_upstream
 from tests.proxy.relay.support import Peer, Upstreams, dial
 
-BODY = b"y" * 2000
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n" + BODY
+BODY = b"y" * (20_000 if "large" in sys.argv[2] else 2000)
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY
 
 
 async def handler(peer: Peer) -> None:
@@ -36,7 +37,7 @@ async def ask(port: int) -> str:
 
 
 async def main() -> None:
-    recorder = Recorder(Path(sys.argv[1]), "full", Redactor(), strict=sys.argv[2] == "strict")
+    recorder = Recorder(Path(sys.argv[1]), "full", Redactor(), strict=sys.argv[2].startswith("strict"))
     recorder.start()
     upstreams = Upstreams(handler)
     relay = Relay(RelayConfig((parse_upstream(f"one=http://127.0.0.1:{upstreams.port}"),)), recorder)

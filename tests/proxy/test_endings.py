@@ -123,6 +123,16 @@ CASES: dict[str, tuple[list[Event], str, str]] = {
         "host_not_allowed",
     ),
     "strict": ([start(), fault("journal_failed"), GONE], "refused_by_relay", "journal_failed"),
+    "closed without a word, and the client stays": (
+        [start(), closed("upstream", "fin"), fault("relay_stopped"), GONE],
+        "upstream_closed",
+        "before the answer",
+    ),
+    "half-closed client, then stopped": (
+        [start(), closed("client", "fin"), fault("relay_stopped"), GONE],
+        "relay_stopped",
+        "why",
+    ),
     "stopped": ([start(), data(CHUNKED), fault("relay_stopped"), GONE], "relay_stopped", "why"),
     "cut by the relay": (
         [start(), closed("client", "closed"), closed("upstream", "closed"), GONE],
@@ -298,3 +308,9 @@ def test_two_requests_in_turn(tmp_path: Path, request_head: bytes, reads: list[b
     assert [one.response.body for one in exchanges if one.response] == [body, b"ok", b"ok"]
     pipelined = record(tmp_path / "pipelined", [start(request_head), start(), *map(data, reads), data(OK), GONE])
     assert [one.wire("response") for one in pipelined] == [b"".join(reads), OK]
+
+
+def test_an_upstream_that_leaves_without_a_word_ended_it_then(tmp_path: Path) -> None:
+    one = record(tmp_path, [start(), closed("upstream", "fin"), ConnectionClosed(1, 30_000_000_000)])[0]
+    assert one.end == "upstream_closed"
+    assert one.ended_at_us == 2

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from results.reader import RunReader
+from results.runs import inspect
 
 pytest.importorskip("resource")
 CHILD = Path(__file__).with_name("full_disk_child.py")
@@ -52,3 +53,26 @@ def test_strict_refuses_until_it_can_be_written_again(tmp_path: Path) -> None:
     assert found["full"][-1] == "503"
     assert found["failing"]["failing"]
     assert found["again"] == ["200"] * 3
+
+
+def test_strict_does_not_go_on_for_the_sake_of_short_lines(tmp_path: Path) -> None:
+    found = run(tmp_path / "run", "strict-large")
+    refused = found["full"].index("503")
+    assert set(found["full"][refused:]) == {"503"}
+    assert refused <= 5
+    assert found["again"] == ["200"] * 3
+
+
+def test_what_was_lost_last_is_shown_too(tmp_path: Path) -> None:
+    found = run(tmp_path / "run", "lenient")
+    status = tmp_path / "run" / "status.json"
+    status.write_text(json.dumps({**found["end"], "lost_lines": found["end"]["lost_lines"] + 5}))
+    reader = RunReader(tmp_path / "run")
+    list(reader)
+    assert reader.problems.lost_lines == found["end"]["lost_lines"] + 5
+    info = inspect(tmp_path / "run")
+    assert info is not None
+    assert info.lost == found["end"]["lost_lines"] + 5
+    status.write_text("[[[")
+    list(reader)
+    assert reader.problems.lost_lines == found["end"]["lost_lines"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
 
 import pytest
@@ -160,14 +161,94 @@ def test_note_fields_are_masked_in_depth() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["key", "api_key", "apikey", "token", "access_token", "sig", "password", "X-Amz-Signature"]
+    "name",
+    [
+        *(
+            "key",
+            "api_key",
+            "apikey",
+            "apiKey",
+            "OPENAI_API_KEYS",
+            "key_id",
+            "token",
+            "access_token",
+            "sig",
+            "password",
+        ),
+        *("X-Amz-Signature", "MYSQL_PWD", "pwd", "ssl-keyfile-password"),
+    ],
 )
 def test_names_of_secrets(name: str) -> None:
     assert secret_name(name.encode())
 
 
 @pytest.mark.parametrize(
-    "name", ["keys", "keyboard", "max_tokens", "tokenizer", "monkey-business-key-type", "design", "author"]
+    "name",
+    [
+        *(
+            "keys",
+            "keyboard",
+            "max_tokens",
+            "tokenizer",
+            "monkey-business-key-type",
+            "design",
+            "author",
+            "PWD",
+            "OLDPWD",
+        ),
+        *("hotkey", "MONKEY", "GNOME_KEYRING_CONTROL", "CREDENTIALS_DIRECTORY", "ssl-keyfile", "eos_token", "n_token"),
+        *("stop-token", "first_token_ms", "completion_token_details"),
+    ],
 )
 def test_names_of_ordinary_things(name: str) -> None:
     assert not secret_name(name.encode())
+
+
+def test_paths_are_no_secrets() -> None:
+    redactor = Redactor()
+    redactor.learn_environment(
+        {"PWD": "/work/here", "OLDPWD": "/work", "GOOGLE_APPLICATION_CREDENTIALS": "/home/me/g.json"}
+    )
+    assert not redactor.secrets
+    command = ["serve", "--pwd", "/home/me/x", "--ssl-key=./server.key", "/work/here/model"]
+    assert redactor.learn_arguments(command) == command
+    assert redactor.fields({"pwd": "/tmp/x"}) == {"pwd": "/tmp/x"}
+
+
+def test_each_of_several_keys_is_learned() -> None:
+    redactor = Redactor()
+    redactor.learn_arguments(["llama-server", "--api-key", "first-key-1,second-key-2"])
+    redactor.learn_arguments(["aider", "--api-key", "openai=third-key-3"])
+    assert redactor.text("first-key-1 second-key-2 third-key-3") == " ".join(["*" * 11, "*" * 12, "*" * 11])
+
+
+@pytest.mark.parametrize(
+    "target", ["/t/password=Tag-Canary-1,seed=3/v1/m?a=1", "/up/t/seed=3%2Cpassword%3DTag-Canary-1/v1"]
+)
+def test_tags_under_secret_names_are_masked(target: str) -> None:
+    redactor = Redactor()
+    found = redactor.request_head(head("x-stacktap-tag: seed=1,api_key=Tag-Canary-2", target=target))
+    assert b"Canary" not in found.masked
+    assert found.target == target.replace("Tag-Canary-1", "*" * 12)
+    assert b"x-stacktap-tag: seed=1,api_key=" + b"*" * 12 + b"\r\n" in found.masked
+    assert redactor.tags([("seed", "3"), ("password", "x")]) == (("seed", "3"), ("password", "*"))
+    assert redactor.text("Tag-Canary-1 Tag-Canary-2") == "*" * 12 + " " + "*" * 12
+
+
+def test_a_configured_field_is_masked_where_it_comes_back() -> None:
+    redactor = Redactor(fields=["ssn"])
+    assert redactor.mask(b'{"ssn":"078-05-1120"}') == b'{"ssn":"***********"}'
+    assert redactor.mask(b"078-05-1120 is known") == b"*********** is known"
+    redactor.mask(rb'{"arguments":"{\"ssn\":\"219-09-9999\"}"}')
+    assert redactor.mask(b"219-09-9999") == b"*" * 11
+
+
+def test_a_thousand_keys_are_learned_in_a_moment() -> None:
+    redactor = Redactor()
+    keys = [f"{number:04d}-rotating-canary-{number * 7919:x}" for number in range(1000)]
+    begun = time.process_time()
+    for key in keys:
+        redactor.request_head(head(f"Cookie: sid={key}"))
+    assert time.process_time() - begun < 15
+    said = " ".join(keys)
+    assert redactor.text(said) == " ".join("*" * len(key) for key in keys)

@@ -119,3 +119,9 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert done.stdout == "502\n"
     assert "upstream_refused" in done.stderr
     assert "transport.connect" in done.stderr
+
+
+def test_closed_standard_streams_do_no_harm(tmp_path: Path) -> None:
+    command = command_line("wrap", "--upstream", "http://127.0.0.1:1", "--", "sh", "-c", "exit 6")
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command]
+    assert subprocess.run(closed, env=environment(tmp_path), timeout=60, check=False).returncode == 6

@@ -15,6 +15,8 @@ _CONNECT = {
     "name_not_resolved": "the host name does not resolve: correct the base URL",
     "tls_failed": "TLS failed: use http for a plain server, or give the right certificate (`--cacert`, `--insecure`)",
 }
+RELAY_STOPPED = "relay_stopped"
+_STOPPED = "the recording was ended while this exchange was under way: end it after the agent is done"
 
 
 def transport(judgement: Judgement) -> Verdict | None:
@@ -27,7 +29,7 @@ def transport(judgement: Judgement) -> Verdict | None:
         return Verdict(
             "transport.timeout_connect", evidence=[facts.cite_head(end)], remedy=_CONNECT["upstream_unreachable"]
         )
-    if end in ("refused_by_relay", "relay_stopped"):
+    if end == "refused_by_relay":
         remedy = "see the relay's message; the server was not asked"
         return Verdict("transport.connect", fault="client", evidence=[facts.cite_body(end)], remedy=remedy)
     if facts.no_response:
@@ -54,6 +56,8 @@ def _silent(facts: Facts) -> Verdict | None:
     if end == ends.TIMEOUT:
         remedy = "stream the answer, or raise the client's timeout; check whether the engine is still alive"
         return Verdict("transport.timeout_read", evidence=evidence, remedy=remedy, detail=detail)
+    if end == RELAY_STOPPED:
+        return Verdict("transport.client_gone", evidence=evidence, remedy=_STOPPED, detail=detail)
     if end == ends.CLIENT_GONE:
         remedy = "raise the client's timeout, or stream"
         return Verdict("transport.client_gone", evidence=evidence, remedy=remedy, detail=detail)
@@ -78,6 +82,8 @@ def _cut(facts: Facts) -> Verdict | None:
     if _finished(facts):
         return None
     evidence = [facts.cite_body("what came before the end")]
+    if end == RELAY_STOPPED:
+        return Verdict("transport.client_gone", ran="yes", evidence=evidence, remedy=_STOPPED, delivery="cut")
     if end == ends.CLIENT_GONE:
         return Verdict("transport.client_gone", ran="yes", evidence=evidence, remedy="raise the client's timeout")
     if end == ends.TIMEOUT:

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,8 @@ BODIES = {
     "message a string": b'{"choices": [{"message": "hi"}]}',
     "calls a number": b'{"choices": [{"message": {"tool_calls": 7}}]}',
     "calls of nulls": b'{"choices": [{"message": {"tool_calls": [null, [], "x", {"function": 3}]}}]}',
-    "usage strange": b'{"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": []}}',
+    "usage strange": b'{"choices": [{"message": {"content": "x"}}], "usage": '
+    b'{"prompt_tokens": "x", "completion_tokens": -5}}',
     "huge number": b'{"choices": [{"message": {"content": "x"}}], "usage": {"completion_tokens": '
     + b"9" * 5000
     + b"}}",
@@ -154,6 +156,17 @@ def test_no_server(tmp_path: Path) -> None:
         "transport.reset",
         "transport.reset",
     ]
+
+
+@pytest.mark.parametrize("status", [None, 200])
+def test_a_recording_ended_early_is_not_the_server_s_fault(status: int | None) -> None:
+    case = {"request": {"path": "/v1/chat/completions", "body": json.loads(REQUEST_BODY)}, "response": {}}
+    case["response"] = {"status": status, "body": '{"choices": [{"mess'} if status else {}
+    view = from_case(case).view
+    cut = replace(view, end="relay_stopped", wire=replace(view.wire, response_complete=False))
+    outcome = classify(cut)
+    assert outcome.name == "transport.client_gone"
+    assert "the recording was ended" in (outcome.remedy or "")
 
 
 def test_half_a_journal(tmp_path: Path) -> None:
