@@ -129,7 +129,7 @@ class RunReader:
             if isinstance(line, Note) and (line.attempt is None or line.attempt not in attempts):
                 self._other_note(line, attempts, ended)
                 continue
-            opened = self._opened(line.attempt or 0, attempts)
+            opened = attempts.get(line.attempt or 0) or self._opened(line.attempt or 0, attempts)
             try:
                 opened.add(line, book)
             except ValueError as error:

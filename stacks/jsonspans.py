@@ -79,11 +79,14 @@ class StringMap:
     __slots__ = ("_raw", "_start", "_text", "text")
 
     def __init__(self, raw: bytes, start: int) -> None:
+        self._start = start
+        if b"\\" not in raw and raw.isascii() and len(raw) > 1 and raw.endswith(b'"'):
+            self.text, self._text, self._raw = raw[1:-1].decode("ascii"), [0], [1]
+            return
         closed = STRING.fullmatch(raw) is not None
         self.text, shifts, _ = decode_with_shifts(raw if closed else raw + b'"', want_map=True)
         self._text = [shift[0] for shift in shifts]
         self._raw = [shift[1] for shift in shifts]
-        self._start = start
 
     def offset(self, position: int) -> int:
         """Body offset of the character at `position` of the text (its length gives the end of the content)."""

@@ -10,9 +10,7 @@ STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 LOOSE = re.compile(rb"[^\s,:\]}\[{\"]++")
 MEMBER = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+', re.DOTALL)
 """A key, its colon, and the space around it; group 1 is the key with its quotes."""
-SCALAR_ON = re.compile(
-    rb'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s,:\]}\[{"]++)[ \t\n\r]*+,[ \t\n\r]*+', re.DOTALL
-)
+SCALAR_ON = re.compile(rb'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s,:\]}\[{"]++)[ \t\n\r]*+,[ \t\n\r]*+', re.DOTALL)
 """A value without brackets, and the comma after it."""
 _TO_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 _PLAIN = re.compile(rb"[^\"\\\x00-\x1f\x80-\xff]*+")
