@@ -105,7 +105,7 @@ def write_request(method: str, target: str, headers: list[tuple[str, str]], body
     head = f"{method} {target} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers)
     if body and not any(name.lower() == "content-length" for name, _ in headers):
         head += f"content-length: {len(body)}\r\n"
-    return head.encode("utf-8", "surrogateescape") + b"\r\n" + body
+    return head.encode("utf-8", "surrogatepass") + b"\r\n" + body
 
 
 def write_response(status: int, headers: list[tuple[str, str]], body: bytes) -> bytes:
@@ -113,7 +113,7 @@ def write_response(status: int, headers: list[tuple[str, str]], body: bytes) -> 
     skipped = ("content-length", "transfer-encoding", "content-encoding")
     kept = [(name, value) for name, value in headers if name.lower() not in skipped]
     head = f"HTTP/1.1 {status} \r\n" + "".join(f"{name}: {value}\r\n" for name, value in kept)
-    return head.encode("utf-8", "surrogateescape") + b"\r\n" + body
+    return head.encode("utf-8", "surrogatepass") + b"\r\n" + body
 
 
 def _bytes(body: Any) -> bytes:
