@@ -66,6 +66,8 @@ def _by_page(facts: Facts) -> Verdict | None:  # noqa: PLR0911
     if status == 403 and not facts.view.wire.response_body.strip():
         remedy = "name the server by an address it knows, or allow this Host or Origin (Ollama: OLLAMA_ORIGINS)"
         return Verdict("transport.host_refused", confidence="medium", remedy=remedy)
+    if status == 408:
+        return Verdict("transport.timeout_read", remedy="raise the timeout of client and gateway, or stream")
     if status == 429:
         return Verdict("transport.rate_limited", remedy="slow down, or raise the limit")
     if status in (502, 503, 504, 520, 521, 522, 523, 524) and (kind in ("html", "xml") or _GATEWAY.search(text)):
@@ -232,6 +234,8 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
         return bad_history(facts, facts.history[0])
     if name == "parser.server_error":
         return _server_error(facts, verdict)
+    if name == "engine.grammar_compile" and verdict.fault == "client" and facts.status == 400:
+        verdict.name = "request.invalid_schema"
     if name == "engine.grammar_deadlock":
         return verdict.undetermined(RAW)
     if name == "truncation.cut_inside_call" and facts.request.max_tokens is None:

@@ -144,6 +144,14 @@ _ANNOUNCES = re.compile(
 )
 
 
+_ASKS = re.compile(
+    r"\?\s*\Z|\A\W*(?:please |can you |could you |now )?(?:list|read|write|create|find|search|open|run|show|fix|add|"
+    r"delete|remove|update|check|get|fetch|call|use|send|make|build|test|install|execute|move|rename|refactor|restructure|apply|"
+    r"look up|download|save|edit|change|implement|start|stop|click|go)\b",
+    re.IGNORECASE,
+)
+
+
 def _call_due(facts: Facts) -> bool:
     """Whether a call may have been due: the answer says that it cannot do what a tool does, announces an action and
     stops, names an offered tool, or the question shares a word with one."""
@@ -152,7 +160,7 @@ def _call_due(facts: Facts) -> bool:
         return True
     if any(len(name) > 3 and name in text for name in facts.request.tool_names) and not facts.scan.calls:
         return True
-    return not _DECLINES.search(text[-400:]) and _related(facts)
+    return not _DECLINES.search(text[-400:]) and (_related(facts) or bool(_ASKS.search(_last_user(facts)[:4000])))
 
 
 def _related(facts: Facts) -> bool:

@@ -8,7 +8,7 @@ from proxy.classify.facts import Facts, JudgedCall
 from proxy.classify.history import arguments_problem
 from proxy.classify.judged import Judgement
 from proxy.classify.verdict import RAW, Verdict
-from stacks.formats import CallScan, TextCall, check_call
+from stacks.formats import CallScan, TextCall, check_call, find_calls
 
 _PARSER = "match the server's tool parser to the format that the model writes, or parse the text in the client"
 _INTERNAL = {"answer": frozenset({"message"})}
@@ -40,9 +40,10 @@ def _in_text(facts: Facts) -> Verdict | None:
     """A valid call to an offered tool in the answer's text, where a native call was asked for."""
     if not facts.offers or facts.choice == "none" or facts.calls:
         return None
-    found = facts.scan.standing
-    good = [call for call in found if _fits(facts, call)]
-    if not good or not all(_clean(call) for call in good):
+    good = [call for call in facts.scan.standing if _fits(facts, call)]
+    if not good:
+        return _out_of_place(facts)
+    if not all(_clean(call) for call in good):
         return None
     span = good[0].call.span
     verdict = Verdict(
@@ -57,7 +58,44 @@ def _in_text(facts: Facts) -> Verdict | None:
         verdict.wrote = "unknown"
         verdict.detail += "; a marker around it is missing, which the server may have taken off"
         return verdict.undetermined(RAW)
+    if any(call.call.repairs for call in good) and good[0].call.format in _LOOSE:
+        verdict.wrote = "unknown"
+        verdict.detail += "; in a spelling of its own"
+        return verdict.undetermined(RAW)
     return verdict
+
+
+_WRAPPED = re.compile(
+    r"\A\s*<(?P<tag>[\w:|.-]{1,40})>\s*(?P<inner>[\[{].*[\]}])\s*(?:</?[\w:|.-]{1,40}>\s*)?\Z", re.DOTALL
+)
+
+
+def _out_of_place(facts: Facts) -> Verdict | None:
+    """A whole call to an offered tool that no format puts there: between tags that belong to none, or bare on a line of
+    its own behind prose. Meant as a call, as far as can be seen; whose fault the place is cannot be seen."""
+    text = facts.text
+    wrapped = _WRAPPED.match(text)
+    shift = wrapped.start("inner") if wrapped is not None else 0
+    scan = find_calls(wrapped["inner"], facts.tools) if wrapped is not None else facts.scan
+    found = [call for call in scan.calls if _fits(facts, call) and call.call.complete]
+    if not found or (wrapped is None and not _own_last_line(text, found[-1])):
+        return None
+    span = found[0].call.span
+    verdict = Verdict(
+        "parser.left_as_text",
+        delivery="left_as_text",
+        confidence="medium",
+        evidence=[facts.cite_text(span.start + shift, span.end + shift, "a call to an offered tool")],
+        detail=_what(scan, found) + ", in a place where no format has it",
+        remedy=_remedy(facts),
+    )
+    return verdict.undetermined(RAW)
+
+
+def _own_last_line(text: str, found: TextCall) -> bool:
+    span = found.call.span
+    before = text[: span.start]
+    return found.position in ("tail", "line") and not text[span.end :].strip() and before.endswith("\n")
 
 
 _WRAPPER = frozenset({"missing_open_tag", "missing_close_tag", "missing_call_close"})
@@ -66,10 +104,19 @@ _SPELLING = {"llama4_python_start": frozenset({"key_parameters"})}
 """Repairs that are a format's own other spelling."""
 
 
+_LOOSE = frozenset({"bare_json", "fenced_json", "json_list", "llama3_json", "llama3_python_tag"})
+"""Formats that are JSON and little else; other keys and one more wrapping are spellings of them."""
+
+
 def soft_repairs(found: TextCall) -> bool:
     """Whether what had to be rescued in a call, if anything, says nothing against the model."""
     call = found.call
-    return set(call.repairs) <= _WRAPPER | _SPELLING.get(call.format, frozenset())
+    allowed = _WRAPPER | _SPELLING.get(call.format, frozenset())
+    if call.format in _LOOSE:
+        allowed |= {"wrapped_object", "list_of_calls"}
+        allowed |= {"arguments_as_string"} if "wrapped_object" in call.repairs else set()
+        allowed |= {word for word in call.repairs if word.startswith("key_")}
+    return set(call.repairs) <= allowed
 
 
 def _clean(found: TextCall) -> bool:
