@@ -39,7 +39,7 @@ def _native(facts: Facts) -> Verdict:
     call = facts.calls[0].call
     verdict = Verdict(
         "ok.native_call",
-        evidence=[facts.cite_call(call, "a valid call to an offered tool")],
+        evidence=[facts.cite_events(call.where, "a valid call to an offered tool")],
         detail=f"{len(facts.calls)} valid call{'s' if len(facts.calls) > 1 else ''}",
     )
     if facts.constrains:
@@ -77,7 +77,7 @@ def _canonical(value: object) -> str:
 def _answer(facts: Facts) -> Verdict:
     turn = facts.turn
     fragments = (*turn.where_content, *turn.where_refusal) if turn is not None else ()
-    evidence = [facts.cite_fragments(fragments, "the answer")]
+    evidence = [facts.cite_events(fragments, "the answer")]
     if not facts.offers or facts.choice == "none":
         called = bool(facts.scan.standing) and _asked_in_text(facts)
         name = "ok.text_call" if called else "ok.final_answer"
