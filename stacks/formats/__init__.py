@@ -11,10 +11,12 @@ Pure and total: no input raises, time is linear in the length of the text.
 from __future__ import annotations
 
 from stacks.formats.check import CallCheck, check_arguments, check_call
+from stacks.formats.leftovers import Leak, find_markers
 from stacks.formats.model import ByteOffsets, CallFormat, Mode, ParsedCall, ParseResult, Problem, Span
+from stacks.formats.placing import TextCall
 from stacks.formats.reasoning import ReasoningSplit, split_reasoning
 from stacks.formats.registry import format_named, formats, parser_formats
-from stacks.formats.scan import CallScan, Leak, TextCall, find_calls, find_markers
+from stacks.formats.scan import CallScan, find_calls
 from stacks.formats.tiers import ReplyReading, lenient_reply, strict_reply
 from stacks.formats.tools import NO_TOOLS, OfferedTools, offered_tools
 

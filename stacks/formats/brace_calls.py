@@ -8,8 +8,8 @@ from typing import Any
 
 from stacks.formats.json_text import dumps, number_of, skip_space
 from stacks.formats.model import MAX_STEPS, Found, ParsedCall, Span
-from stacks.formats.parameters import trim_cut_tag
 from stacks.formats.tools import OfferedTools
+from stacks.formats.typed_values import trim_cut_tag
 
 _CALL = re.compile(r"\s*(?P<call>call:)?(?P<name>[\w.-]+)\s*\{")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?=\s*[,}\]])")

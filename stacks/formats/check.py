@@ -18,7 +18,7 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 from referencing import Registry
 
-from stacks.formats.json_reader import too_deep
+from stacks.formats.json_nodes import too_deep
 from stacks.formats.json_text import dumps
 from stacks.formats.tools import offered_tools
 

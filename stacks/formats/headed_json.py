@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stacks.formats.json_reader import JsonReader, Reading
+from stacks.formats.json_nodes import Reading
+from stacks.formats.json_reader import JsonReader
 from stacks.formats.json_text import loads, skip_space
 from stacks.formats.model import Found, Span
 from stacks.formats.objects import Draft, reason_of, skip_fence, skip_fence_end

@@ -8,15 +8,12 @@ little and broken input stays linear.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
+from stacks.formats.json_nodes import MAX_DEPTH, Frame, Node, Reading, decode_piece, too_deep
 from stacks.formats.json_text import (
     Token,
-    number_of,
     read_scalar,
     read_strict_string,
     read_string,
@@ -24,99 +21,14 @@ from stacks.formats.json_text import (
 )
 from stacks.formats.model import MAX_FINDINGS, MAX_STEPS, Span
 
-MAX_DEPTH = 100
 _EXPLORED = frozenset({"function", "function_call", "tool_call", "tool_calls"})
 _WINDOWS = (2048, 65536)
-_UNTERMINATED = "Unterminated string"
 _KEY = re.compile(r"[A-Za-z_$][\w$.-]*(?=\s*:)")
 _PLAIN_CALL = re.compile(
     r"\{\s*(?P<first>\"name\")\s*:\s*\"(?P<name>[^\"\\\x00-\x1f]*)\"\s*,\s*\"(?P<key>arguments|parameters)\"\s*:\s*(?=\{)"
 )
 _PLAIN_END = re.compile(r"\s*\}")
 _STARTS = frozenset("\"'{[\u201c")
-
-
-@dataclass(slots=True)
-class Node:
-    """A value with its place. members: key -> (span of the key as written, node), for objects read by hand."""
-
-    start: int
-    end: int
-    value: Any
-    complete: bool = True
-    members: dict[str, tuple[Span, Node]] | None = None
-    items: list[Node] | None = None
-
-    @property
-    def span(self) -> Span:
-        """Where the value stands."""
-        return Span(self.start, self.end)
-
-
-@dataclass(slots=True)
-class Reading:
-    """Outcome of one read. node is None when not even its start was readable.
-
-    stopped: why it ended early ("cut" at the end of the text, "stop" at a marker, "garbage", "too_deep", "too_long"),
-    empty when the value is whole.
-    """
-
-    node: Node | None
-    end: int
-    stopped: str = ""
-    repairs: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Frame:
-    is_object: bool
-    start: int
-    members: dict[str, tuple[Span, Node]] = field(default_factory=dict)
-    items: list[Node] = field(default_factory=list)
-    key: str = ""
-    key_span: Span = field(default=Span(0, 0))
-    pending: bool = False
-
-    def add(self, node: Node) -> None:
-        if self.is_object:
-            self.members[self.key] = (self.key_span, node)
-            self.pending = False
-        else:
-            self.items.append(node)
-
-    def close(self, end: int, complete: bool = True) -> Node:
-        if self.is_object:
-            value: Any = {key: node.value for key, (_, node) in self.members.items()}
-            return Node(self.start, end, value, complete, members=self.members)
-        return Node(self.start, end, [node.value for node in self.items], complete, items=self.items)
-
-
-def _decoder(careful: bool) -> json.JSONDecoder:
-    def refuse(word: str) -> Any:
-        raise ValueError(word)
-
-    return json.JSONDecoder(parse_constant=refuse, parse_float=number_of if careful else None)
-
-
-_SCAN = _decoder(False).scan_once  # type: ignore[attr-defined]
-_SCAN_CAREFULLY = _decoder(True).scan_once  # type: ignore[attr-defined]
-_HUGE = re.compile(r"[0-9][eE]\+?[0-9]{3}|[0-9]{300}")
-
-
-def too_deep(value: Any) -> bool:
-    """Whether a value nests deeper than `MAX_DEPTH` containers."""
-    level: list[Any] = [value]
-    for _ in range(MAX_DEPTH):
-        deeper: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                deeper.extend(child for child in item.values() if isinstance(child, dict | list))
-            elif isinstance(item, list):
-                deeper.extend(child for child in item if isinstance(child, dict | list))
-        if not deeper:
-            return False
-        level = deeper
-    return True
 
 
 class JsonReader:
@@ -183,7 +95,7 @@ class JsonReader:
                 if self._long_reads < 0:
                     break
             piece = self.text[pos : pos + window]
-            value, end, longer = _decode(piece)
+            value, end, longer = decode_piece(piece)
             if end:
                 brackets = piece.count("{", 0, end) + piece.count("[", 0, end)
                 return None if brackets > MAX_DEPTH and too_deep(value) else Node(pos, pos + end, value)
@@ -193,21 +105,6 @@ class JsonReader:
         return None
 
 
-def _decode(piece: str) -> tuple[Any, int, bool]:
-    """Value and end of the JSON at the start of `piece` (end 0: unreadable), and whether a longer piece may help."""
-    try:
-        value, end = _SCAN(piece, 0)
-    except StopIteration as stop:
-        return None, 0, int(stop.value) >= len(piece) - 8
-    except json.JSONDecodeError as error:
-        return None, 0, error.pos >= len(piece) - 8 or error.msg.startswith(_UNTERMINATED)
-    except (ValueError, RecursionError):
-        return None, 0, False
-    if _HUGE.search(piece, 0, end) is not None:
-        value, end = _SCAN_CAREFULLY(piece, 0)
-    return value, int(end), False
-
-
 class _Run:
     """State of one read: the open containers, the repairs, whether the C decoder is worth trying."""
 
@@ -215,7 +112,7 @@ class _Run:
         self.reader = reader
         self.text = reader.text
         self.limit = reader.end
-        self.stack: list[_Frame] = []
+        self.stack: list[Frame] = []
         self.repairs: list[str] = []
         self.by_hand_below = 1 << 30
 
@@ -280,7 +177,7 @@ class _Run:
                 self.by_hand_below = depth
         if depth >= MAX_DEPTH:
             return None, pos, "too_deep"
-        self.stack.append(_Frame(is_object, pos))
+        self.stack.append(Frame(is_object, pos))
         return None, pos + 1, ""
 
     def _explored(self, is_object: bool) -> bool:
@@ -329,7 +226,7 @@ class _Run:
                 return None, pos, why
             return None, pos, ""
 
-    def _may_follow(self, pos: int, char: str, frame: _Frame) -> bool:
+    def _may_follow(self, pos: int, char: str, frame: Frame) -> bool:
         if frame.is_object:
             return char in "\"'\u201c" or _KEY.match(self.text, pos) is not None
         return char in _STARTS
@@ -356,7 +253,7 @@ class _Run:
             if fits:
                 return None, pos + 1
 
-    def _key(self, pos: int, frame: _Frame) -> tuple[int, str]:
+    def _key(self, pos: int, frame: Frame) -> tuple[int, str]:
         if self.text[pos] in "\"'\u201c":
             token = self._string(pos)
             self.repairs.extend(token.repairs)

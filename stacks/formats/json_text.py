@@ -154,9 +154,12 @@ def read_scalar(text: str, pos: int, limit: int) -> Token | None:
 
 
 def loads(text: str) -> Any:
-    """`json.loads` that refuses NaN and Infinity. Raises ValueError for anything that is no JSON text."""
+    """`json.loads` that refuses NaN and Infinity; a number out of range stays the text that it is.
+
+    Raises ValueError for anything that is no JSON text.
+    """
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse, parse_float=number_of)
     except RecursionError:
         raise ValueError("nested too deep") from None
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from stacks.formats.json_text import skip_space
 from stacks.formats.model import Found, ParsedCall, Span
-from stacks.formats.parameters import trim_cut_tag, typed_value
 from stacks.formats.tools import OfferedTools
+from stacks.formats.typed_values import trim_cut_tag, typed_value
 
 _MAX_INNER_CLOSERS = 100
 _MAX_KEY = 400

@@ -5,79 +5,24 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import cache
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import msgspec
 
+from stacks.formats.leftovers import Leak, find_markers
 from stacks.formats.model import CallFormat, ParsedCall, ParseResult, Problem, Span, complement, inside_any
-from stacks.formats.reasoning import ReasoningSplit, reasoning_markers, split_reasoning
+from stacks.formats.placing import TextCall, is_mention, place
+from stacks.formats.reasoning import ReasoningSplit, split_reasoning
 from stacks.formats.registry import formats
 from stacks.formats.tools import OfferedTools, offered_tools
 
 NOTHING = ParseResult("", "lenient")
 MIN_CALL = 6  # the shortest text that is a call: "[f(1)]"
-Position = Literal["whole", "block", "tail", "line", "inline", "fenced", "quoted", "reasoning"]
 
-SPECIAL_TOKENS = (
-    "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>",
-    "<|call|>", "<|return|>", "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|start_header_id|>",
-    "<|end_header_id|>", "<end_of_turn>", "<start_of_turn>", "<turn|>", "<|turn>", "<|END_OF_TURN_TOKEN|>",
-    "<\uff5cend\u2581of\u2581sentence\uff5c>", "<|eot|>", "<|user|>", "<|assistant|>", "<|observation|>", "[INST]",
-    "[/INST]", "<|end_of_role|>", "<|start_of_role|>", "[e~[",
-)  # fmt: skip
-_ENDS = re.compile(
-    r"(?:\s|<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end|call|return|eot|observation|user|END_OF_TURN_TOKEN)\|>"
-    r"|<\|start\|>assistant|<end_of_turn>|<turn\|>|<\uff5cend\u2581of\u2581sentence\uff5c>|</s>"
-    r"|<\|END_THINKING\|>|\[e~\[|<\|(?:eom|eot)\|>|(?:<\|start\|>assistant)?\s*to=[\w.-]+<\|message\|>|[;,])*"
-)
 _FRAMING = re.compile(
     r"(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)\s*(?:<\|constrain\|>\w+)?<\|message\|>|<\|(?:end|return|call)\|>"
 )
-_FENCE_LINES = re.compile(r"```[\w+-]*")
-_OPENER = re.compile(r"<[^<>\s]{1,60}>|\[[A-Z_]{2,30}\]|[\w ]{1,30}")
-_QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "(": ")", "\u00ab": "\u00bb"}
-_NOT_MEANT = re.compile(
-    r"\b(?:won't|will not|would not|wouldn't|refuse|not going to|do not want|don't want|should not|shouldn't|"
-    r"instead of|rather than|would (?:be|look|have))\b",
-    re.IGNORECASE,
-)
-_EXAMPLE = re.compile(r"\b(?:for example|for instance|(?:an|the|this|some) example|e\.g\.|example of)\b", re.IGNORECASE)
-
-
-class Leak(NamedTuple):
-    """A marker left over in the text, outside of every call that could be read and of reasoning."""
-
-    marker: str
-    span: Span
-    formats: tuple[str, ...]
-
-
-class TextCall(msgspec.Struct, frozen=True):
-    """A call found in a text, with what decides whether it counts as one.
-
-    offered: its name was offered (true when the offer is not known). position: `whole` (nothing but calls in the
-    answer), `block` (a closed block of a format with markers), `tail` (undelimited, but the answer ends with it),
-    `line` / `inline` (undelimited, among prose), `fenced` (in a code fence among prose), `quoted` (a block that the
-    prose quotes), `reasoning`. stands: the rule of DESIGN section 4 holds: an offered name, an arguments object,
-    and a closed block or whole-content position.
-    """
-
-    call: ParsedCall
-    offered: bool
-    position: Position
-    stands: bool
-
-    @property
-    def has_object(self) -> bool:
-        """Whether the arguments are an object."""
-        return isinstance(self.call.arguments, dict)
-
-    @property
-    def exact(self) -> bool:
-        """Whether it is written exactly as its format demands: nothing rescued, nothing missing."""
-        return self.call.closed and self.call.complete and not self.call.repairs
 
 
 class CallScan(msgspec.Struct, frozen=True):
@@ -131,16 +76,16 @@ def find_calls(text: str, tools: Any = None, starts_inside_reasoning: bool = Fal
         split = _without_argument_text(text, split, present, offered)
     readings = _readings(text, present, split, offered)
     if not readings:
-        leaks = _leaks(text, [*split.reasoning])
+        leaks = find_markers(text, [*split.reasoning])
         return CallScan(text, split, prose=split.answer, leaks=leaks)
-    placed = {entry.name: _place(text, entry, result, split, offered) for entry, result in readings}
+    placed = {entry.name: place(text, entry, result, split, offered) for entry, result in readings}
     order = sorted(readings, key=lambda pair: _score(pair[0], pair[1], placed[pair[0].name]))
     winner, best = order[0]
     calls, used = _merge(order, placed)
     blocks = [span for entry, result in readings if entry.name in used for span in result.blocks]
     claimed = [call.call.span for call in calls]
     problems = tuple(
-        p for p in best.problems if not inside_any(p.span.start, split.reasoning) and not _is_mention(text, p)
+        p for p in best.problems if not inside_any(p.span.start, split.reasoning) and not is_mention(text, p)
     )
     return CallScan(
         text=text,
@@ -153,7 +98,7 @@ def find_calls(text: str, tools: Any = None, starts_inside_reasoning: bool = Fal
         calls=tuple(calls),
         problems=problems,
         prose=tuple(complement([*blocks, *claimed, *split.reasoning], len(text))),
-        leaks=_leaks(text, [*claimed, *split.reasoning]),
+        leaks=find_markers(text, [*claimed, *split.reasoning]),
         cut=_is_cut(text, calls, problems),
     )
 
@@ -230,85 +175,6 @@ def _without_argument_text(
     return ReasoningSplit(tuple(kept), answer, unclosed, False, split.styles if kept else ())
 
 
-# ---------------------------------------------------------------------- placing
-def _place(
-    text: str, entry: CallFormat, result: ParseResult, split: ReasoningSplit, offered: OfferedTools
-) -> tuple[TextCall, ...]:
-    outside = [b for b in result.blocks if not inside_any(b.start, split.reasoning)]
-    whole = _is_blank(text, complement([*outside, *split.reasoning], len(text)))
-    placed = []
-    for call in result.calls:
-        position = _position(text, entry, call, whole, split)
-        known = offered.offers(call.name)
-        good = known and isinstance(call.arguments, dict) and call.complete and not _is_schema(call, offered)
-        meant = position == "whole" or (position == "block" and call.closed)
-        stands = good and (meant or (position == "tail" and entry.tail_stands and offered.known))
-        placed.append(TextCall(call, known, position, stands))
-    return tuple(placed)
-
-
-def _is_schema(call: ParsedCall, offered: OfferedTools) -> bool:
-    """Whether the arguments are a schema: a model that repeats a tool's definition calls nothing."""
-    arguments = call.arguments
-    echo = arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict)
-    return echo and offered.parameter_types(call.name, "properties") is None
-
-
-def _is_mention(text: str, problem: Problem) -> bool:
-    """Whether a marker is talked about, not used: in quote marks, or with words of the sentence on either side."""
-    if problem.kind not in ("not_json", "bad_markup", "not_a_call"):
-        return False
-    opener = _OPENER.match(text, problem.span.start)
-    if opener is None:
-        return False
-    start, end = opener.span()
-    before = text[max(text.rfind("\n", 0, start) + 1, start - 200) : start].rstrip()
-    after = text[end : min(_line_end(text, end), end + 200)].lstrip()
-    if not after or not before:
-        return False
-    return _QUOTES.get(before[-1]) == after[0] or after[0].isalpha() or after[0] in ",.;:)!?"
-
-
-def _is_blank(text: str, gaps: Sequence[Span]) -> bool:
-    return all(_ENDS.fullmatch(_FENCE_LINES.sub("", span.of(text))) is not None for span in gaps)
-
-
-def _position(text: str, entry: CallFormat, call: ParsedCall, whole: bool, split: ReasoningSplit) -> Position:
-    if inside_any(call.span.start, split.reasoning):
-        return "reasoning"
-    if whole:
-        return "whole"
-    line = Span(text.rfind("\n", 0, call.span.start) + 1, _line_end(text, call.span.end))
-    before = text[max(line.start, call.span.start - 300) : call.span.start].strip()
-    after = text[call.span.end : min(line.end, call.span.end + 300)].strip()
-    if entry.delimited:
-        return "quoted" if _quoted(text, call.span, before, after) else "block"
-    if entry.name == "fenced_json":
-        return "fenced"
-    if _ENDS.fullmatch(text[call.span.end : call.span.end + 300]) and call.span.end + 300 >= len(text):
-        return "tail"
-    return "inline" if before or after else "line"
-
-
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
-
-
-def _quoted(text: str, span: Span, before: str, after: str) -> bool:
-    """Whether the prose around a block talks about it: quote marks, a sentence that goes on, a fence, a refusal."""
-    if before and after and _QUOTES.get(before[-1]) == after[0]:
-        return True
-    if before and after and not after.startswith(("<", "[")) and _ENDS.fullmatch(after) is None:
-        return True
-    above = text[max(0, span.start - 400) : span.start]
-    below = text[span.end : span.end + 400].lstrip()
-    if below.startswith("```") and re.search(r"```[\w+-]*\s*$", above):
-        return True
-    lead_in = re.split(r"\n\s*\n", above.rstrip())[-1]
-    return _EXAMPLE.search(lead_in) is not None or (bool(below) and _NOT_MEANT.search(lead_in) is not None)
-
-
 # ---------------------------------------------------------------------- choosing
 def _score(entry: CallFormat, result: ParseResult, placed: Sequence[TextCall]) -> tuple[int, ...]:
     """Sort key, best first: standing calls, then usable ones, then fewer problems and repairs, then rank."""
@@ -353,59 +219,3 @@ def _is_cut(text: str, calls: Sequence[TextCall], problems: Sequence[Problem]) -
     if any(not call.call.complete and not call.call.closed and call.call.span.end >= end for call in calls):
         return True
     return any(problem.kind == "cut" and problem.span.end >= end for problem in problems)
-
-
-# ---------------------------------------------------------------------- leftovers
-@cache
-def all_markers() -> dict[str, tuple[str, ...]]:
-    """Every marker of every format, of reasoning, and special tokens -> names of the formats that own it."""
-    owners: dict[str, tuple[str, ...]] = {}
-    for entry in formats():
-        for marker in entry.markers:
-            owners[marker] = (*owners.get(marker, ()), entry.name)
-    for marker in reasoning_markers():
-        owners.setdefault(marker, ("reasoning",))
-    for marker in SPECIAL_TOKENS:
-        owners.setdefault(marker, ("special",))
-    return dict(sorted(owners.items(), key=lambda item: -len(item[0])))
-
-
-@cache
-def _marker_starts() -> frozenset[str]:
-    return frozenset(marker[:2] for marker in all_markers())
-
-
-_MAX_LEAKS = 200
-
-
-def find_markers(text: str, outside: Sequence[Span] = ()) -> tuple[Leak, ...]:
-    """Every known marker in a text (the longest at each place), outside of the given spans; at most 200."""
-    return _leaks(text, outside)
-
-
-def _in_quotes(text: str, start: int, end: int) -> bool:
-    """Whether quote marks or backticks stand right around a range: the text talks about it."""
-    return start > 0 and _QUOTES.get(text[start - 1]) == text[end : end + 1] != ""
-
-
-def _leaks(text: str, claimed: Sequence[Span]) -> tuple[Leak, ...]:
-    spans = sorted(claimed)
-    joined = complement(complement(spans, len(text)), len(text)) if spans else []
-    leaks: list[Leak] = []
-    absent = {start for start in _marker_starts() if start not in text}
-    for marker, owners in all_markers().items():
-        if marker[:2] in absent:
-            continue
-        at = text.find(marker)
-        hits = 0
-        while at >= 0 and hits < _MAX_LEAKS:
-            if not inside_any(at, joined) and not _in_quotes(text, at, at + len(marker)):
-                leaks.append(Leak(marker, Span(at, at + len(marker)), owners))
-                hits += 1
-            at = text.find(marker, at + len(marker))
-    leaks.sort(key=lambda leak: (leak.span.start, -len(leak.marker)))
-    kept: list[Leak] = []
-    for leak in leaks:
-        if not kept or leak.span.start >= kept[-1].span.end:
-            kept.append(leak)
-    return tuple(kept[:_MAX_LEAKS])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stacks.formats.json_reader import JsonReader, Node
+from stacks.formats.json_nodes import Node
+from stacks.formats.json_reader import JsonReader
 from stacks.formats.json_text import dumps, skip_space
 from stacks.formats.model import CallFormat, Found, ParsedCall, Span
 from stacks.formats.objects import Draft, reason_of

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from stacks.formats.json_reader import JsonReader, Reading
+from stacks.formats.json_nodes import Reading
+from stacks.formats.json_reader import JsonReader
 from stacks.formats.json_text import dumps
 from stacks.formats.model import MAX_FINDINGS, CallFormat, Found, ParsedCall, Span
 from stacks.formats.objects import HERMES_KEYS, Keys, drafts_of

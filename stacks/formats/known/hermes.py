@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from stacks.formats.json_text import dumps
 from stacks.formats.model import CallFormat, ParsedCall
-from stacks.formats.objects import TaggedJson
+from stacks.formats.tagged_json import TaggedJson
 
 _JSON = TaggedJson("<tool_call>", "</tool_call>")
 

@@ -11,9 +11,10 @@ from stacks.formats.headed_json import HeadedJson
 from stacks.formats.json_text import dumps, skip_space
 from stacks.formats.known.bare_json import scan_objects
 from stacks.formats.model import MAX_FINDINGS, CallFormat, Found, ParsedCall, Span
-from stacks.formats.objects import Keys, TaggedJson
+from stacks.formats.objects import Keys
 from stacks.formats.python_calls import as_parsed
 from stacks.formats.python_values import PythonReader
+from stacks.formats.tagged_json import TaggedJson
 from stacks.formats.tools import OfferedTools
 
 _TAG = "<|python_tag|>"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from stacks.formats.headed_json import HeadedJson
 from stacks.formats.json_text import dumps
 from stacks.formats.model import CallFormat, ParsedCall
-from stacks.formats.objects import TaggedJson
+from stacks.formats.tagged_json import TaggedJson
 
 _LIST = TaggedJson("[TOOL_CALLS]", wants_list=True)
 _NAMED = HeadedJson(

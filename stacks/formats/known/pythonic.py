@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from stacks.formats.model import CallFormat, Found, ParsedCall
-from stacks.formats.objects import TaggedJson
 from stacks.formats.python_calls import PythonCalls
 from stacks.formats.python_values import render_call
+from stacks.formats.tagged_json import TaggedJson
 from stacks.formats.tools import OfferedTools
 
 _PLAIN = PythonCalls()

@@ -7,7 +7,8 @@ from typing import Any
 
 from stacks.formats.json_text import dumps
 from stacks.formats.model import CallFormat, ParsedCall
-from stacks.formats.objects import Keys, TaggedJson
+from stacks.formats.objects import Keys
+from stacks.formats.tagged_json import TaggedJson
 
 
 def _objects(calls: Sequence[ParsedCall], keys: Keys) -> list[str]:
@@ -112,6 +113,14 @@ FORMATS = (
         "lmstudio-ai/docs, tool use page, default tool use",
         rank=21,
         parsers={"lmstudio": ("default",)},
+    ),
+    _format(
+        "tools_tag",
+        "<tools> around a call (copied from the prompt)",
+        TaggedJson("<tools>", "</tools>"),
+        "public reports on Qwen2.5-Coder: the tag of the tool list in place of <tool_call>",
+        rank=24,
+        models=("Qwen2.5-Coder",),
     ),
     _format(
         "glaive",

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stacks.formats import ParsedCall, Span, find_calls, formats, lenient_reply, offered_tools, strict_reply
+from stacks.formats import (
+    ParsedCall,
+    Span,
+    find_calls,
+    format_named,
+    formats,
+    lenient_reply,
+    offered_tools,
+    strict_reply,
+)
 
 NOWHERE = Span(0, 0)
 NAMES = ("get_weather", "read_file", "search2")
@@ -157,3 +166,24 @@ def test_tiers_prefer_the_declared_envelope() -> None:
     assert (reading.extractor, reading.value) == ("native:hermes", {"name": "f", "arguments": {"a": 1}})
     assert strict_reply(reply) is None
     assert lenient_reply("no value here", "hermes") is None
+
+
+AWKWARD = (
+    "x </parameter> y", "a</function>b", "line\n</parameter>\nmore", "</function>\n</tool_call>",
+    "<parameter=b>\nz\n</parameter>", "x </arg_value> y", "<arg_key>b</arg_key>\n<arg_value>z</arg_value>",
+    "<tool_call>\n<function=g>\n<parameter=b>\nz\n</parameter>\n</function>\n</tool_call>", "</tool_call>",
+    "<tool_call>", "ends with </parameter>", "<parameter=", "\n", "", " ", "\n\nx\n\n", 'print("<function=f>")',
+    "</seed:tool_call>", "</invoke>", '<invoke name="f">', "</minimax:tool_call>\n", "</\uff5cDSML\uff5cparameter>",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(RAW_TEXT - {"gemma4", "functiongemma"}))
+def test_markup_inside_a_value_stays_inside(name: str) -> None:
+    """A file that shows how to write a call is written by a call."""
+    entry = format_named(name)
+    tools = offered_tools({"f": {"properties": {"a": {"type": "string"}, "b": {"type": "string"}}}})
+    for value in AWKWARD:
+        for arguments in ({"a": value}, {"a": value, "b": "k"}, {"b": "k", "a": value}):
+            text = entry.render([ParsedCall("f", arguments, "", NOWHERE, NOWHERE, NOWHERE)])
+            result = entry.parse(text, "strict", tools)
+            assert [call.arguments for call in result.calls] == [arguments], value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from stacks.formats import find_calls, find_markers
@@ -13,6 +15,9 @@ TOOLS = {
 JSON = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 BLOCK = f"<tool_call>\n{JSON}\n</tool_call>"
 INLINE = f"<tool_call>{JSON}</tool_call>"
+OPENAI = json.dumps(
+    {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": json.dumps({"city": "Paris"})}}
+)
 XML = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>"
 
 
@@ -121,3 +126,51 @@ def test_unknown_offer_takes_any_name() -> None:
     scan = find_calls(BLOCK.replace("get_weather", "anything"))
     assert [call.stands for call in scan.calls] == [True]
     assert find_calls(BLOCK, []).standing == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "repairs"),
+    [
+        (OPENAI, {"wrapped_object", "arguments_as_string"}),
+        ('{"tool": "get_weather", "tool_input": {"city": "Paris"}}', {"key_tool", "key_tool_input"}),
+        (f"<tools>\n{JSON}\n</tools>", set()),
+        ('{"type": "function", "name": "get_weather", "parameters": {"city": "Paris"}}', set()),
+        ("✿FUNCTION✿: get_weather\n✿ARGS✿: {\"city\": \"Paris\"}", set()),
+        (BLOCK.replace("\n", "\r\n"), set()),
+        (XML.replace("\n", "\r\n"), set()),
+    ],
+)  # fmt: skip
+def test_spellings_that_small_models_choose(text: str, repairs: set[str]) -> None:
+    scan = find_calls(text, TOOLS)
+    assert [call.call.arguments for call in scan.standing] == [{"city": "Paris"}]
+    assert set(scan.standing[0].call.repairs) == repairs
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "schema", "value"),
+    [
+        ("qwen_xml", "007", None, "007"),
+        ("qwen_xml", "7", None, "7"),
+        ("qwen_xml", "7", "string", "7"),
+        ("qwen_xml", "7", "integer", 7),
+        ("qwen_xml", "seven", "integer", "seven"),
+        ("qwen_xml", "true", "boolean", True),
+        ("qwen_xml", "null", ["string", "null"], None),
+        ("qwen_xml", '{"a": [1]}', "object", {"a": [1]}),
+        ("qwen_xml", "{'a': None}", "object", {"a": None}),
+        ("glm", "7", None, 7),
+        ("glm", "007", None, "007"),
+        ("glm", "7", "string", "7"),
+        ("glm", "1e5", "string", "1e5"),
+        ("glm", "[1, 2]", "array", [1, 2]),
+        ("glm", "1e999", "number", "1e999"),
+    ],
+)
+def test_values_take_the_type_of_the_schema(name: str, raw: str, schema: object, value: object) -> None:
+    texts = {
+        "qwen_xml": f"<tool_call>\n<function=f>\n<parameter=a>\n{raw}\n</parameter>\n</function>\n</tool_call>",
+        "glm": f"<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>{raw}</arg_value>\n</tool_call>",
+    }
+    tools = {"f": {"properties": {"a": {"type": schema}} if schema else {}}}
+    call = find_calls(texts[name], tools).calls[0].call
+    assert (call.arguments, type(call.arguments["a"])) == ({"a": value}, type(value))
