@@ -143,8 +143,8 @@ def error_in(value: object, failed: bool = False) -> tuple[object, Path, str] | 
 
     Shapes: `nested` {"error": {...}}, `flat` {"error": "text"}, `object_error` {"object": "error", ...}, `anthropic`
     {"type": "error", "error": {...}}, `event` {"type": "error", "message": ...}, `response` {"response": {"error":
-    {...}}}, `detail` {"detail": ...}; with `failed` (an error status) also `message` {"message": ...}, `string` and
-    `unknown` (any other object).
+    {...}}}, `choice` {"choices": [{"error": {...}}]}, `detail` {"detail": ...}; with `failed` (an
+    error status) also `message` {"message": ...}, `string` and `unknown` (any other object).
     """
     if not isinstance(value, dict):
         return (value, (), "string") if failed and isinstance(value, str) and value else None
@@ -154,6 +154,9 @@ def error_in(value: object, failed: bool = False) -> tuple[object, Path, str] | 
         return error, ("error",), shape
     if value.get("object") == "error" or (value.get("type") == "error" and "message" in value):
         return value, (), "object_error" if value.get("object") == "error" else "event"
+    choices = value.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict) and choices[0].get("error"):
+        return choices[0]["error"], ("choices", 0, "error"), "choice"
     response = value.get("response")
     if isinstance(response, dict) and response.get("error"):
         return response["error"], ("response", "error"), "response"

@@ -99,6 +99,10 @@ IRREGULARITIES: dict[str, tuple[str, str]] = {
     "answer_under_error": (DEVIATION, "a complete answer under an error status"),
     # body
     "plain_for_stream_request": (DEVIATION, "a plain body answers a request for a stream"),
+    "frame_differs": (
+        DEVIATION,
+        "the stream is framed in another way than the dialect's: lines for events or events for lines",
+    ),
     "stream_for_plain_request": (DEVIATION, "a stream answers a request for a plain body"),
     "content_type_lies": (DEVIATION, "the body is not what the content-type header says"),
     "mixed_dialects": (BREAKING, "the body speaks another dialect than the route, or several"),

@@ -151,10 +151,11 @@ class _Reader:
             context.event = event
             if self._done and event.kind != "done":
                 context.flag("data_after_done", "an event follows [DONE]")
+            value = event.read() if event.value is UNPARSED else event.value
             if event.kind == "done":
                 self._end_mark(event)
-            elif isinstance(event.value, dict):
-                self._object(event, event.value)
+            elif isinstance(value, dict):
+                self._object(event, value)
             else:
                 self._odd(event)
         context.event = None
@@ -241,8 +242,8 @@ class _Reader:
                 context.flag("event_not_json", "the data of an event is not JSON")
         elif result.dialect != OTHER:
             code = "event_not_object" if result.streamed else "shape_unknown"
-            context.flag(code, f"a JSON {json_type(event.value)} where an object belongs")
-        found = error_in(event.value, self._failed_status)
+            context.flag(code, f"a JSON {json_type(event.read())} where an object belongs")
+        found = error_in(event.read(), self._failed_status)
         if found is not None:
             result.errors.append(error_object(event, found))
         elif event.name == "error" and event.kind == "text":

@@ -12,6 +12,8 @@ from stacks.ndjson import NdjsonLine, NdjsonParser
 from stacks.sse import IgnoredLine, SseEvent, SseParser
 from stacks.strictjson import UNPARSED, Reading, load, read
 
+MAX_VALUES = 20_000
+
 _SSE_START = re.compile(rb"(?:data|event|id|retry):|:|error: ?\{|(?:data|event)\s*$")
 _SSE_LATER = re.compile(rb"[\r\n](?:data|event):")
 
@@ -121,9 +123,16 @@ def _append(event: Event, events: list[Event], log: IrregularityLog) -> None:
                 part.value = load(part.data)
                 if part.value is UNPARSED:
                     slow_value(part, log)
-                events.append(part)
+                _keep(part, events)
             return
         slow_value(event, log)
+    _keep(event, events)
+
+
+def _keep(event: Event, events: list[Event]) -> None:
+    """Append an event; the values of very long streams are not kept, they take ten times the memory of the text."""
+    if len(events) >= MAX_VALUES and event.kind == "json":
+        event.value = UNPARSED
     events.append(event)
 
 
@@ -152,7 +161,7 @@ def _split_lines(item: SseEvent, events: list[Event], log: IrregularityLog) -> b
     for line, start, value, mark in zip(lines, item.data_starts, values, marks, strict=True):
         kind = "done" if mark else "json"
         event = Event(len(events), kind, start, start + len(line), line, [start], item.name, value, item.closed)
-        events.append(event)
+        _keep(event, events)
     return True
 
 

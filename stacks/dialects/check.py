@@ -5,6 +5,7 @@ from __future__ import annotations
 from stacks.dialects.base import Context
 from stacks.dialects.exchange import Assembled, WireExchange
 from stacks.dialects.recognise import OTHER, STREAM_BY_DEFAULT
+from stacks.turn import CanonicalRequest
 
 _CLAIMS = {"event-stream": ("sse",), "ndjson": ("ndjson", "json"), "json": ("json",), "html": ("html",)}
 
@@ -30,16 +31,25 @@ def check_body(result: Assembled, context: Context, exchange: WireExchange, unde
         code = "body_not_text" if kind == "binary" else "body_not_json"
         context.log.add(code, f"the body is {kind}", 0, len(body))
     elif all(event.kind == "done" for event in result.events):
-        context.log.add("stream_empty", "the stream carries no event but its end mark", 0, len(body))
+        context.log.add("stream_empty", "the stream carries no event (but, at most, its end mark)", 0, len(body))
     elif not understood and not context.log.items:
         context.log.add("shape_unknown", "the body is JSON of no known shape", 0, len(body))
-    if result.errors and not result.turns:
-        return
+    if result.turns or not result.errors:
+        _check_form(result, request, context)
+
+
+def _check_form(result: Assembled, request: CanonicalRequest, context: Context) -> None:
+    """Compare the form of an answer, stream or plain, with what was asked for."""
+    kind, length = result.body_kind, len(result.body)
+    if result.streamed and (kind == "ndjson") != (result.dialect in STREAM_BY_DEFAULT):
+        context.log.add("frame_differs", f"{result.dialect} streamed as {kind}", 0, length)
+    if not isinstance(request.raw, dict):
+        return  # nothing is known of what was asked
     if request.stream and not result.streamed and kind == "json":
         if not (request.dialect in STREAM_BY_DEFAULT and request.stream_stated is None):
-            context.log.add("plain_for_stream_request", "a stream was asked for, a plain body came", 0, len(body))
+            context.log.add("plain_for_stream_request", "a stream was asked for, a plain body came", 0, length)
     elif result.streamed and not request.stream:
-        context.log.add("stream_for_plain_request", "a plain body was asked for, a stream came", 0, len(body))
+        context.log.add("stream_for_plain_request", "a plain body was asked for, a stream came", 0, length)
 
 
 def _check_content_type(result: Assembled, context: Context) -> None:

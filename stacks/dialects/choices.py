@@ -126,7 +126,7 @@ class ChoicesAssembler(ABC):
             self._extra[key] = value[key]
 
     def _choice(self, event: int, position: int, choice: dict[str, object]) -> None:
-        stated = choice.get("index", 0)
+        stated = choice.get("index", position)
         index = stated if isinstance(stated, int) else position
         state = self._choices.get(index)
         if state is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stacks.irregular import Irregularity
-from stacks.strictjson import UNPARSED
+from stacks.strictjson import UNPARSED, load, read
 from stacks.turn import CanonicalRequest, ErrorObject, Turn
 
 Headers = Sequence[tuple[str, str]] | Mapping[str, str]
@@ -49,6 +49,7 @@ class Event:
     error); of the last two the value goes as far as it could be read. `start`/`end` are its offsets in the body,
     `data` the JSON text in it, `data_starts` the body offset of each line of `data` (one entry for all but multi-line
     SSE data). `name` is the SSE event name, "" outside SSE. `closed` is false for a last event the body leaves open.
+    The value of an event beyond the first 20,000 of a body is not kept: `read` gives it.
     """
 
     number: int
@@ -60,6 +61,13 @@ class Event:
     name: str = ""
     value: object = UNPARSED
     closed: bool = True
+
+    def read(self) -> object:
+        """The value, read again from `data` where it was not kept."""
+        if self.value is not UNPARSED or self.kind != "json":
+            return self.value
+        value = load(self.data)
+        return read(self.data).value if value is UNPARSED else value
 
 
 @dataclass(slots=True)

@@ -102,6 +102,7 @@ class ChatAssembler(ChoicesAssembler):
         if state.reasoning_field is None or (state.reasoning_field != name and not state.reasoning):
             state.reasoning_field = name
         if state.reasoning_field != name:
+            state.extra[name] = text
             return False
         state.reasoning.add(text, event, path)
         return bool(text)

@@ -33,6 +33,7 @@ SHAPES: list[tuple[str, Any, str, str | None, str | int | None]] = [
     ("nested", {"errors": [{"message": "no"}]}, "no", None, None),
     ("message", {"message": "no", "status": 400}, "no", None, None),
     ("response", {"response": {"error": {"code": "x", "message": "no"}}}, "no", None, "x"),
+    ("choice", {"choices": [{"error": {"message": "no", "code": 502}}]}, "no", None, 502),
     ("string", "no", "no", None, None),
 ]
 

@@ -129,7 +129,7 @@ def test_agrees_with_a_plain_reading_of_the_standard(body: bytes) -> None:
     for line in text.split("\n")[:-1]:
         if not line:
             if data:
-                expected.append((name or "message", "\n".join(data)))
+                expected.append((name.encode("latin-1").decode("utf-8", "replace") or "message", "\n".join(data)))
             data, name = [], ""
             continue
         if line.startswith(":"):

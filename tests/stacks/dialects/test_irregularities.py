@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stacks.dialects import WireExchange, assemble
-from stacks.irregular import IRREGULARITIES, IrregularityLog
+from stacks.irregular import IRREGULARITIES, MAX_IRREGULARITIES, IrregularityLog
 from tests.support.wire import call, chunk, dumps, exchange, ndjson, plain_chat, sse
 
 START = chunk({"role": "assistant", "content": ""})
@@ -302,6 +302,10 @@ EXAMPLES: Mapping[str, list[WireExchange]] = {
         exchange("openai_chat", line({"content": "x"}, True, done_reason="stop")),
         chat(START, line({"content": "x"}), STOP),
     ],
+    "frame_differs": [
+        exchange("openai_chat", ndjson(START, chunk({"content": "x"}), STOP), {"stream": True}),
+        exchange("ollama_chat", sse(line({"content": "x"}), DONE, done=False)),
+    ],
     "body_empty": [exchange("openai_chat", b"", {"stream": False})],
     "body_not_json": [
         exchange("openai_chat", b"<html>x</html>"),
@@ -353,6 +357,19 @@ def test_the_same_thing_seen_again_is_counted() -> None:
     result = calls([call(None, "a", "f", "{")], [call(None, None, None, "}")], [call(None, None, None, " ")])
     (missing,) = [item for item in assemble(result).irregularities if item.code == "index_missing"]
     assert missing.count == 3
+
+
+def test_a_flood_is_counted_under_its_own_code() -> None:
+    log = IrregularityLog()
+    log.add("id_missing", "x", 0, 0, subject="first")
+    for number in range(MAX_IRREGULARITIES + 500):
+        log.add("name_missing", "x", 0, 0, subject=str(number))
+    log.add("id_missing", "x", 0, 0, subject="second")
+    log.add("done_missing", "x", 0, 0)
+    assert sum(item.count for item in log.items if item.code == "name_missing") == MAX_IRREGULARITIES + 500
+    assert [item.count for item in log.items if item.code == "id_missing"] == [2]
+    assert log.has("done_missing")
+    assert len(log.items) == MAX_IRREGULARITIES + 1
 
 
 LEGAL: dict[str, WireExchange] = {

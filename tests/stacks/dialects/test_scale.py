@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from stacks.dialects import WireExchange, assemble
 from stacks.locate import ranges
+from stacks.strictjson import UNPARSED
 from tests.support.captured import selected_captures
 from tests.support.wire import PATHS, call, chunk, dumps, exchange, plain_chat
 
@@ -189,6 +190,15 @@ def test_any_shape_of_a_choice_message_or_item(dialect: str, one: Any, two: Any)
     for shape in shapes:
         assemble(exchange(dialect, shape))
     assemble(exchange(dialect, b"".join(event(shape) for shape in shapes)))
+
+
+def test_values_of_a_very_long_stream_are_read_again() -> None:
+    result = assemble(exchange("openai_chat", event(chunk({"content": "word "})) * 20_500))
+    assert result.turn is not None
+    assert result.turn.content == "word " * 20_500
+    last = result.events[-1]
+    assert last.value is UNPARSED
+    assert last.read() == result.events[0].read() == result.events[0].value
 
 
 def test_deep_values_stay_readable() -> None:

@@ -165,6 +165,19 @@ def test_all_choices_are_kept_and_the_first_is_the_main_one() -> None:
     assert result.turn is result.turns[0]
 
 
+def test_choices_without_index_are_told_by_place() -> None:
+    choices = [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"} for text in "ab"]
+    result = assemble(exchange("openai_chat", plain_chat({}) | {"choices": choices}))
+    assert [turn.content for turn in result.turns] == ["a", "b"]
+
+
+def test_nothing_is_said_about_a_request_that_was_not_kept() -> None:
+    body = sse(chunk({"role": "assistant", "content": "x"}), chunk({}, "stop"))
+    headers = {"content-type": "text/event-stream"}
+    item = WireExchange("POST", "/v1/chat/completions", status=200, response_headers=headers, response_body=body)
+    assert assemble(item).irregularities == []
+
+
 def test_content_as_parts_and_refusal() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]
     turn = turn_of(exchange("openai_chat", plain_chat({"content": parts, "refusal": "no"})))
