@@ -1,7 +1,7 @@
 """`python -m tests.fuzz.bodies`: mutated captures and cases through the classifier: no exception, no hang.
 
 Each body is a capture's or case's response (now and then its request) with a few mutations: bytes changed, cut,
-doubled, swapped with pieces of other bodies, JSON values replaced, nesting and numbers blown up, headers that lie. It is judged
+doubled, swapped with pieces of other bodies, JSON values replaced, nesting blown up, headers that lie. It is judged
 blind, and every eighth time sighted as well. A failure is printed with the seed that makes it and kept as a file.
 """
 

@@ -53,16 +53,17 @@ def sites(tree: ast.Module) -> Iterator[ast.AST]:
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef):
             continue
-        for node in ast.walk(function):
-            if (
-                isinstance(node, (ast.Compare, ast.BoolOp, ast.If, ast.IfExp))
-                or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-                or (
-                    isinstance(node, ast.Return) and node.value is not None and not isinstance(node.value, ast.Constant)
-                )
-                or (isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool))
-            ):
-                yield node
+        yield from (node for node in ast.walk(function) if _mutable(node))
+
+
+def _mutable(node: ast.AST) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Not)
+    if isinstance(node, ast.Return):
+        return node.value is not None and not isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int) and not isinstance(node.value, bool)
+    return isinstance(node, (ast.Compare, ast.BoolOp, ast.If, ast.IfExp))
 
 
 def mutate(node: ast.AST, dice: random.Random) -> str:
