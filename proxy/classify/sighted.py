@@ -215,6 +215,8 @@ def _in_text(facts: Facts, written: Written) -> Verdict:  # noqa: PLR0911
         return verdict
     if where == "in_reasoning":
         return _answer_in_reasoning(facts, written)
+    if where == "dropped" and _call_like(written):
+        return Verdict("parser.dropped", delivery="dropped", evidence=evidence, detail="the call markup was lost")
     if where == "dropped":
         return Verdict("nonresponse.swallowed", delivery="dropped", evidence=evidence, detail="the answer was lost")
     if where == "constrained":
@@ -222,6 +224,12 @@ def _in_text(facts: Facts, written: Written) -> Verdict:  # noqa: PLR0911
         verdict.flags.append("engine.constrained")
         return verdict
     return Verdict("parser.altered", delivery="altered", evidence=evidence, detail="the text was changed on its way")
+
+
+def _call_like(written: Written) -> bool:
+    """Whether the text is call markup, although no call was asked for."""
+    scan = find_calls(written.text)
+    return bool(scan.calls or scan.problems)
 
 
 def _answer_in_reasoning(facts: Facts, written: Written) -> Verdict:

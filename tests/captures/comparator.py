@@ -360,8 +360,11 @@ def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:  # noqa:
         name = "nonresponse.reasoning_only" if kind == "thoughts" else "parser.in_reasoning"
         return Fact({name}, {"intact"} if kind == "thoughts" else {"in_reasoning"}, "came as reasoning")
     if not came.text.strip() and not came.reasoning.strip():
-        return Fact({"nonresponse.swallowed"}, {"dropped"}, "was lost")
-    return Fact({"parser.altered", "nonresponse.swallowed"}, {"altered", "dropped"}, "came as other text")
+        name = "nonresponse.swallowed" if kind in ("prose", "thoughts") else "parser.dropped"
+        return Fact({name}, {"dropped"}, "was lost")
+    return Fact(
+        {"parser.altered", "nonresponse.swallowed", "parser.dropped"}, {"altered", "dropped"}, "came as other text"
+    )
 
 
 def _constrained(asked: Asked, came: Came, server: str) -> bool:
