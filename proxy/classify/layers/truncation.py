@@ -29,13 +29,13 @@ def truncation(judgement: Judgement) -> Verdict | None:
 def _cut_call(facts: Facts) -> Verdict | None:
     """A delivered call whose arguments end early, or a call in the text that does: by a limit, or by a stop string."""
     broken = next((judged for judged in facts.calls if judged.verdict == "not_json"), None)
-    open_text = not facts.calls and (facts.scan.cut or _unclosed(facts))
-    if broken is None and not open_text:
-        return None
     by_limit, by_stop = facts.limit_reached, _stop_strings(facts)
+    ended = by_limit or by_stop
+    if broken is None and not (ended and not facts.calls and (facts.scan.cut or _unclosed(facts))):
+        return None
     if broken is not None and not _opens_early(broken.call.arguments_text):
         return None
-    if not by_limit and not by_stop:
+    if not ended:
         return _uncounted(facts, broken)
     cited = facts.cite_call(broken.call, "ends early") if broken is not None else _cite_tail(facts)
     return Verdict(
