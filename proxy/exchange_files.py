@@ -149,10 +149,10 @@ _SERVERS = (
     ("ollama", "ollama"),
     ("vllm", "vllm"),
     ("sglang", "sglang"),
-    ("mlx", "mlx_lm"),
-    ("llama-cpp-python", "llama-cpp-python"),
-    ("llama_cpp", "llama-cpp-python"),
-    ("llama", "llama.cpp"),
+    ("mlx", "mlx_server"),
+    ("llama-cpp-python", "llamacpp_python"),
+    ("llama_cpp", "llamacpp_python"),
+    ("llama", "llamacpp"),
     ("lm studio", "lmstudio"),
 )
 

@@ -14,6 +14,7 @@ from proxy.classify.view import ExchangeView
 from stacks.dialects import Assembled, assemble
 from stacks.formats import CallCheck, CallScan, OfferedTools, check_call, find_calls, offered_tools
 from stacks.irregular import Irregularity
+from stacks.stack_names import stack_name
 from stacks.turn import CanonicalRequest, ErrorObject, ToolCall, Turn, Usage
 
 GENERATES = frozenset(
@@ -216,8 +217,8 @@ class Facts(Citing):
     # ------------------------------------------------------------------ who answered
     @cached_property
     def stack(self) -> str:
-        """The serving stack: as told from outside, else by its fingerprint in this exchange, else ""."""
-        return self.view.stack or fingerprint(self.view.wire, self.assembled)
+        """The serving stack by its one name: as told from outside, else by its fingerprint, else ""."""
+        return stack_name(self.view.stack) or fingerprint(self.view.wire, self.assembled)
 
     @cached_property
     def constrains(self) -> bool:
@@ -225,9 +226,9 @@ class Facts(Citing):
         its native mode (its call ids are 32 letters), and a forced choice anywhere that is obeyed."""
         if not self.offers:
             return False
-        if self.stack == "llama.cpp":
+        if self.stack == "llamacpp":
             return True
-        if self.choice in ("required", "named") and self.stack in ("vllm", "sglang", "llama-cpp-python"):
+        if self.choice in ("required", "named") and self.stack in ("vllm", "sglang", "llamacpp_python"):
             return True
         turn = self.turn
         return (

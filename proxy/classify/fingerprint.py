@@ -38,18 +38,18 @@ def fingerprint(wire: WireExchange, assembled: Assembled) -> str:
     """The serving stack's name, or "" (the sources of these marks are listed in docs/outcomes.md)."""
     server = header(wire.response_headers, "server") or ""
     if server.startswith("llama.cpp"):
-        return "llama.cpp"
+        return "llamacpp"
     turn = assembled.turn
     named = _by_mark((turn.fingerprint or "") if turn is not None else "")
     if named:
         return named
     if server.startswith("BaseHTTP/"):
-        return "mlx_lm"
+        return "mlx_server"
     if assembled.route.startswith("api_") or b"registry.ollama.ai" in wire.response_body[:2048]:
         return "ollama"
     if server == "uvicorn" and header(wire.response_headers, "openai-processing-ms"):
-        return "llama-cpp-python"
-    return "llama.cpp" if turn is not None and "timings" in turn.extra else ""
+        return "llamacpp_python"
+    return "llamacpp" if turn is not None and "timings" in turn.extra else ""
 
 
 def _by_mark(mark: str) -> str:
@@ -58,5 +58,5 @@ def _by_mark(mark: str) -> str:
     if mark.startswith("vllm-"):
         return "vllm"
     if _LLAMA_BUILD.match(mark):
-        return "llama.cpp"
-    return "mlx_lm" if _MLX.match(mark) else ""
+        return "llamacpp"
+    return "mlx_server" if _MLX.match(mark) else ""

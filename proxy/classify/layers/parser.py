@@ -54,15 +54,22 @@ def _in_text(facts: Facts) -> Verdict | None:
         detail=_what(facts.scan, good) + _finish_says(facts),
         remedy=_remedy(facts),
     )
+    return _with_doubt(facts, verdict, good)
+
+
+def _with_doubt(facts: Facts, verdict: Verdict, good: list[TextCall]) -> Verdict:
+    """The verdict on calls left in text, with the fault left open where the model may have had a part in it."""
+    if facts.stack == "mlx_inprocess":
+        verdict.fault = "config"
+        return verdict
     if any(_WRAPPER & set(call.call.repairs) for call in good):
-        verdict.wrote = "unknown"
         verdict.detail += "; a marker around it is missing, which the server may have taken off"
-        return verdict.undetermined(RAW)
-    if any(call.call.repairs for call in good) and good[0].call.format in _LOOSE:
-        verdict.wrote = "unknown"
+    elif any(call.call.repairs for call in good) and good[0].call.format in _LOOSE:
         verdict.detail += "; in a spelling of its own"
-        return verdict.undetermined(RAW)
-    return verdict
+    else:
+        return verdict
+    verdict.wrote = "unknown"
+    return verdict.undetermined(RAW)
 
 
 _WRAPPED = re.compile(
@@ -142,10 +149,11 @@ def _finish_says(facts: Facts) -> str:
 _REMEDIES = {
     "vllm": "start vLLM with `--enable-auto-tool-choice --tool-call-parser` of the model's format",
     "sglang": "start SGLang with `--tool-call-parser` of the model's format",
-    "llama.cpp": "use a chat template that knows tools (`--chat-template-file`) so that llama-server finds the format",
-    "llama-cpp-python": "llama-cpp-python does not parse calls with this chat format: choose one that does",
+    "llamacpp": "use a chat template that knows tools (`--chat-template-file`) so that llama-server finds the format",
+    "llamacpp_python": "llama-cpp-python does not parse calls with this chat format: choose one that does",
     "ollama": "give the model a TEMPLATE that shows its call format, or its RENDERER and PARSER",
-    "mlx_lm": "mlx_lm infers its parser from the chat template: use the model's own, or set `tool_parser_type`",
+    "mlx_server": "mlx_lm infers its parser from the chat template: use the model's own, or set `tool_parser_type`",
+    "mlx_inprocess": "stacktap's own in-process upstream does not parse unless told: add `--parse FORMAT`",
     "lmstudio": "use a build of the model whose template LM Studio knows for tools",
 }
 
