@@ -20,27 +20,47 @@ def changed_on_the_way(facts: Facts) -> Verdict | None:
 
 
 _MARKERS = re.compile(
-    r"<\|[^|>]*\|>.*|<[/\uff5c|].*|\[/?[A-Z_]+\].*|^(?:functions?[.:])|[:.]\d+$|^assistant|^to=", re.DOTALL
+    r"<\|[^|>]*\|>.*|<[/\uff5c|].*|\[/?[A-Z_]+\].*|^(?:functions?|tools?|call|default_api)[.:]|[:.]\d+$|^assistant|^to=",
+    re.DOTALL,
 )
+_GENERIC = frozenset({"function", "functions", "tool", "tools", "tool_call", "call", "name", "json", "assistant"})
+"""Words of call formats that a wrong parser takes for the name."""
 
 
 def _leaked_name(facts: Facts) -> Verdict | None:
-    """A call whose name is an offered one with the format's markers still on it."""
+    """A call whose name is an offered one with markup on it, or a word of the call format itself."""
     for judged in facts.calls:
         name = judged.call.name or ""
         if judged.verdict != "unknown_tool" or not facts.offers:
             continue
-        bare = _MARKERS.sub("", _MARKERS.sub("", name)).strip()
-        if (bare != name and bare in facts.tools.schemas) or _swallowed_markup(name, facts):
-            bare = bare if bare in facts.tools.schemas else _swallowed_markup(name, facts)
+        meant = _meant(name, facts)
+        if meant:
             return Verdict(
                 "parser.marker_leak",
                 delivery="altered",
-                evidence=[facts.cite_call(judged.call, "markers in the name")],
-                detail=f"the name {name!r} is the offered tool {bare!r} with markers of the call format left on it",
+                evidence=[facts.cite_call(judged.call, "markup in the name")],
+                detail=f"the name {name!r} is the offered tool {meant!r} with pieces of the call format on it",
                 remedy=parser_remedy(facts),
             )
+        if name.lower() in _GENERIC:
+            verdict = Verdict(
+                "parser.altered",
+                delivery="altered",
+                evidence=[facts.cite_call(judged.call, "a word of a call format")],
+                detail=f"{name!r} is a word of a call format, taken for the name of a tool",
+                remedy=parser_remedy(facts),
+            )
+            return verdict.undetermined(RAW)
     return None
+
+
+def _meant(name: str, facts: Facts) -> str:
+    """The offered tool that a name with markup on it means, "" where there is none."""
+    bare = _MARKERS.sub("", _MARKERS.sub("", name)).strip()
+    if bare != name and bare in facts.tools.schemas:
+        return bare
+    twice = next((each for each in facts.request.tool_names if each and name == each * 2), "")
+    return twice or _swallowed_markup(name, facts)
 
 
 _NO_NAME = re.compile(r"[<>{}\[\]\n\"=()]")

@@ -68,11 +68,12 @@ def _of(facts: Facts, judged: JudgedCall) -> Verdict | None:
 
 
 def _foreign_keys(facts: Facts, judged: JudgedCall) -> bool:
-    """Whether not one argument is a parameter of the tool: another object may have been taken for the arguments."""
+    """Whether not one argument is a parameter of the tool: another object may have been taken for the arguments, or
+    they were lost and an empty object put in their place."""
     schema = facts.tools.schema(judged.call.name or "")
     properties = schema.get("properties") if isinstance(schema, dict) else None
     arguments = judged.call.arguments
-    if not isinstance(properties, dict) or not isinstance(arguments, dict) or not arguments:
+    if not isinstance(properties, dict) or not isinstance(arguments, dict):
         return False
     return not arguments.keys() & properties.keys()
 

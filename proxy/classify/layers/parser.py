@@ -93,7 +93,7 @@ def _own_last_line(text: str, found: TextCall) -> bool:
     return found.position in ("tail", "line") and not text[span.end :].strip() and before.endswith("\n")
 
 
-_WRAPPER = frozenset({"missing_open_tag", "missing_close_tag", "missing_call_close"})
+_WRAPPER = frozenset({"missing_open_tag", "missing_close_tag", "missing_call_close", "header_spelling"})
 """Repairs that servers cause as often as models: a marker that is a special token vanishes when text is decoded."""
 _SPELLING = {"llama4_python_start": frozenset({"key_parameters"})}
 """Repairs that are a format's own other spelling."""
