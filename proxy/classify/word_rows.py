@@ -63,7 +63,7 @@ ROWS: tuple[Words, ...] = (
         "raise the timeout of client and gateway, or stream",
         r"context deadline exceeded",
         r"(?:request|read|response|upstream|gateway) time(?:d)?[ -]?out",
-        r"\btimed out(?! waiting for)\b(?!.{0,40}(?:start|grammar|load))",
+        r"(?<!preprocessing )(?<!compilation )\btimed out(?! waiting for)\b(?!.{0,40}(?:start|grammar|load))",
         r"timeout (?:exceeded|error|awaiting)|(?:api|read)timeout",
     ),
     _row(
