@@ -20,6 +20,7 @@ class Attempt:
     __slots__ = (
         "broken",
         "detail",
+        "examined",
         "expected",
         "fault",
         "generation",
@@ -53,6 +54,8 @@ class Attempt:
         self.kept: list[bytes] | None = None
         self.references: RequestReferences | None = None
         self.detail = ""
+        self.examined = 0
+        """Which secrets were known when its request's masking began."""
         self.expected = False
         """Whether the framing of responses knows of this request."""
         self.fault: tuple[str, str, bytes] | None = None

@@ -86,9 +86,8 @@ class TextMask:
         joined = self._context + data
         if joined[-MIN_HELD_BYTES:] in secrets.tails:
             return self._examine(data, final=False)
-        for literal in secrets.literals:
-            if literal in joined:
-                return self._examine(data, final=False)
+        if secrets.may_hold(joined):
+            return self._examine(data, final=False)
         self._context = joined[-_CONTEXT:]
         return data
 

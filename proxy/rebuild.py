@@ -70,13 +70,15 @@ class Rebuilder(ResponseBuilder):
         head = self._redactor.request_head(event.head)
         attempt.head = head
         attempt.wants_upgrade = head.upgrade
+        attempt.examined = self._redactor.secrets.version
         out = attempt.request
         out.head(head.masked)
         attempt.request_complete = event.complete
         whole = event.complete and not head.chunked and not head.content_encoding
         self._begin_request_body(attempt, head, masked=not whole)
         if whole:
-            out.add(self._redactor.mask(event.body))
+            known = self._holds_nothing_new(head, event.body)
+            out.add(event.body if known else self._redactor.mask(event.body))
         else:
             out.body(event.body)
             if event.complete:
@@ -122,6 +124,14 @@ class Rebuilder(ResponseBuilder):
             total = None if head.length is None else len(head.masked) + head.length
             attempt.references = RequestReferences(self._window, len(head.masked), total)
 
+    def _holds_nothing_new(self, head: RequestHead, body: bytes) -> bool:
+        """Whether a whole body needs no masking, for what it does not repeat holds no secret."""
+        redactor = self._redactor
+        if not redactor.plain or head.chunked or head.content_encoding:
+            return False
+        start, end = self._window.news(body, redactor.secrets.version)
+        return (start > 0 or end < len(body)) and not redactor.secrets.may_hold_within(body, start, end)
+
     def _parts(self, attempt: Attempt, data: bytes, offset: int) -> tuple[Part, ...] | None:
         references = attempt.references
         if references is None or attempt.generation != self._generation or attempt.request.withheld:
@@ -142,7 +152,7 @@ class Rebuilder(ResponseBuilder):
             return
         attempt.kept.append(data)
         if attempt.request_complete:
-            self._window.add(Stored(attempt.id, b"".join(attempt.kept), len(attempt.head.masked)))
+            self._window.add(Stored(attempt.id, b"".join(attempt.kept), len(attempt.head.masked), attempt.examined))
             attempt.kept = None
 
     def _request_data(self, event: tap.RequestData) -> None:

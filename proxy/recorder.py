@@ -28,8 +28,10 @@ log = logging.getLogger(__name__)
 MAX_QUEUED_BYTES = 64 << 20
 """Above this the relay is asked to stop reading (64 MiB)."""
 
-DRAIN_SECONDS = 0.01
-IDLE_ROUNDS = 20
+DRAIN_SECONDS = 0.02
+"""How long events may wait. Each turn costs a wake-up, whatever it finds; two turns fit into the promised 50 ms."""
+
+IDLE_ROUNDS = 10
 """After so many rounds without an event the thread sleeps until woken."""
 
 STATUS_SECONDS = 1.0

@@ -28,6 +28,8 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
 _FLAG = re.compile(r"(--?[A-Za-z][A-Za-z0-9_.-]*)(?:=(.*))?\Z", re.DOTALL)
 _MIN_PLAIN_COOKIE = 12
 _CACHED_HEADS = 512
+_CACHED_LINES = 2048
+_LONGEST_CACHED_LINE = 512
 
 
 class RequestHead(NamedTuple):
@@ -74,7 +76,14 @@ class Redactor:
         self._rules = Rules(self.secrets, patterns, fields)
         self._requests: dict[bytes, RequestHead] = {}
         self._responses: dict[bytes, ResponseHead] = {}
+        self._lines: tuple[dict[bytes, bytes], dict[bytes, bytes]] = ({}, {})
+        """Header lines of requests and of responses, masked by their structure: most come again and again."""
         self._version = 0
+
+    @property
+    def plain(self) -> bool:
+        """Whether only secrets are looked for: no patterns, no fields."""
+        return self._rules.plain
 
     def learn(self, value: str | bytes) -> None:
         """Mask this value from now on."""
@@ -200,6 +209,9 @@ class Redactor:
             self._version = self.secrets.version
             self._requests.clear()
             self._responses.clear()
+        for cached in self._lines:
+            if len(cached) > _CACHED_LINES:
+                cached.clear()
         if len(self._requests) > _CACHED_HEADS:
             self._requests.clear()
         if len(self._responses) > _CACHED_HEADS:
@@ -211,8 +223,10 @@ class Redactor:
         parsed = pieces[0].head if pieces and pieces[0].kind is Kind.HEAD else None
         words = masked.lstrip(b"\r\n").split(b"\n", 1)[0].split(b" ")
         target = words[1] if len(words) > 1 else b""
-        headers = parse_headers(raw)
-        coding = next((value for name, value in headers if name.lower() == "content-encoding"), "")
+        coding = ""
+        if b"content-encoding" in raw.lower():
+            headers = parse_headers(raw)
+            coding = next((value for name, value in headers if name.lower() == "content-encoding"), "")
         return RequestHead(
             masked,
             words[0].decode("latin-1"),
@@ -231,14 +245,24 @@ class Redactor:
         out = lines[:first]
         if first < len(lines):
             out.append(lines[first] if response else self._url(lines[first]))
-        name = b""
-        for line in lines[first + 1 :]:
+        known = self._lines[response]
+        name: bytes | None = b""
+        for at, line in enumerate(lines[first + 1 :], first + 1):
             if line[:1] in (b" ", b"\t"):
+                if name is None:
+                    name = lines[at - 1].partition(b":")[0].strip().lower()
                 out.append(self._header(name, line, response=response) if line.strip() else line)
+                continue
+            masked = known.get(line)
+            if masked is not None:
+                name = None
+                out.append(masked)
                 continue
             key, colon, value = line.partition(b":")
             name = key.strip().lower()
             out.append(key + colon + self._header(name, value, response=response) if colon else line)
+            if len(line) <= _LONGEST_CACHED_LINE:
+                known[line] = out[-1]
         return self.mask(b"\n".join(out))
 
     def _header(self, name: bytes, value: bytes, *, response: bool) -> bytes:

@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from proxy.connect import tls_context
-from proxy.connection import STALLED, Connection
+from proxy.connection import Connection
+from proxy.ends import STALLED
 from proxy.hosts import HostRule, host_of, token_matches
 from proxy.listen import ListenError, bind, check_bind
 from proxy.rewrite import Request
@@ -97,10 +98,13 @@ class Relay:
         self._idle: asyncio.Event | None = None
 
     async def start(self) -> None:
-        """Listen. Raises ListenError (address, port, missing token) and ValueError (CA file, unknown upstream)."""
+        """Listen. Raises ListenError (address, port, token) and ValueError (CA file, no such upstream)."""
         config = self.config
         check_bind(config.host, allow_remote=config.allow_remote, token=config.token)
         self.loop = asyncio.get_running_loop()
+        for upstream in config.upstreams:
+            if not upstream.host:
+                raise ValueError(f"upstream {upstream.name!r} ({upstream.display}) is not served yet")
         if any(upstream.tls for upstream in config.upstreams):
             self.tls = tls_context(config.cacert, config.insecure)
         try:
@@ -159,6 +163,13 @@ class Relay:
             if target.authority and target.authority.lower() == upstream.authority.lower():
                 return upstream
         return None
+
+    def plain_authority(self, upstream: Upstream | None) -> bytes:
+        """Host's new value where nothing else in a head may have to change on the way to `upstream`, else empty."""
+        if upstream is None or self.config.token is not None or self.config.keep_host:
+            return b""
+        changes = upstream.prefix or upstream.authorization is not None or upstream.mark_exchanges
+        return b"" if changes else upstream.authority.encode("ascii")
 
     def refusal(self, request: Request, upstream: Upstream | None, local_host: str) -> tuple[str, str] | None:
         """Why a request is not served, as code and detail; None where it is."""

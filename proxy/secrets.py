@@ -6,6 +6,7 @@ Pure: no I/O. A secret is kept only in memory and only to be masked.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote, quote_plus
 
@@ -42,6 +43,21 @@ ORDINARY = frozenset(
     """.split()
 )
 """Words of the traffic itself: never looked for, whatever header they stood in."""
+
+
+_SHORT_BYTES = 1024
+_ANCHOR_BYTES = 8
+_COMMON = {
+    letter: rank
+    for rank, letter in enumerate(b' etaoinsrhldcumfpgwybvk",:{}[]._jxqz0123456789-/=TASIMCDPERLNOBFHGUWVKYJXQZ')
+}
+
+
+def _anchor(literal: bytes) -> bytes:
+    """A part of a literal that begins with the byte least common in JSON and prose: seldom found, so seldom in vain."""
+    last = len(literal) - MIN_HELD_BYTES
+    start = max(range(last + 1), key=lambda at: _COMMON.get(literal[at], len(_COMMON)))
+    return literal[start : start + _ANCHOR_BYTES]
 
 
 def forms(secret: bytes) -> set[bytes]:
@@ -93,6 +109,7 @@ class Secrets:
         """Every form of every secret, longest first."""
         self.tails: frozenset[bytes] = frozenset()
         """The last MIN_HELD_BYTES of every proper beginning of a literal: a quick test whether an end is suspicious."""
+        self._anchors: re.Pattern[bytes] | None = None
         self._known: set[bytes] = set()
         self._forms: set[bytes] = set()
         self._longest = 0
@@ -115,9 +132,25 @@ class Secrets:
         self._forms |= fresh
         self.literals = tuple(sorted(self._forms, key=len, reverse=True))
         self._longest = len(self.literals[0])
+        anchors = sorted({_anchor(form) for form in self.literals})
+        self._anchors = re.compile(b"|".join(map(re.escape, anchors)))
         self.tails |= {form[end - MIN_HELD_BYTES : end] for form in fresh for end in range(MIN_HELD_BYTES, len(form))}
         self.version += 1
         return True
+
+    def may_hold(self, data: bytes) -> bool:
+        """Whether a literal may stand in `data`; False is certain. The quickest way there is, by length."""
+        if len(data) <= _SHORT_BYTES:
+            return self._anchors is not None and self._anchors.search(data) is not None
+        for literal in self.literals:  # noqa: SIM110 - a generator costs as much again
+            if literal in data:
+                return True
+        return False
+
+    def may_hold_within(self, data: bytes, start: int, end: int) -> bool:
+        """Whether a literal may stand in `data` that touches what lies from `start` to `end`."""
+        reach = self._longest - 1
+        return self._longest > 0 and self.may_hold(data[max(0, start - reach) : end + reach])
 
     def spans(self, data: bytes) -> list[tuple[int, int]]:
         """(start, end) of every occurrence of a literal in `data`; they may overlap."""
@@ -141,10 +174,10 @@ class Secrets:
 
     def mask(self, data: bytes) -> bytes:
         """`data` with every secret in it as asterisks, the same length; the same object where there is none."""
-        for literal in self.literals:
-            if literal in data:
-                return blank(data, self.spans(data))
-        return data
+        if not self.may_hold(data):
+            return data
+        spans = self.spans(data)
+        return blank(data, spans) if spans else data
 
 
 def blank(data: bytes, spans: list[tuple[int, int]]) -> bytes:

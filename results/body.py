@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from results.coding import CodingError, ContentDecoder
+from results.http1 import whole_chunk
 
 MAX_BODY_BYTES = 1 << 30
 """Decoded bodies are cut at this size (1 GiB), against decompression bombs."""
@@ -34,6 +35,9 @@ class PayloadSplitter:
         """(is payload, start, end) ranges of `data`, in order and without gaps."""
         if not self.chunked or self.broken:
             return [(True, 0, len(data))] if data else []
+        start = whole_chunk(data) if self._state == "size" and not self._line else 0
+        if start:
+            return [(False, 0, start), (True, start, len(data) - 2), (False, len(data) - 2, len(data))]
         spans: list[tuple[bool, int, int]] = []
         position, total = 0, len(data)
         while position < total:

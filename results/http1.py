@@ -27,6 +27,7 @@ _STATUS_LINE = re.compile(rb"((?:\r?\n)*)(HTTP/1\.[0-9]) ([0-9]{3})(?: ([^\r\n]*
 _STATUS_BEGIN = re.compile(rb"(?:\r?\n)*\r?(?:H(?:T(?:T(?:P(?:/(?:1(?:\.(?:[0-9](?: [^\r\n]*\r?)?)?)?)?)?)?)?)?)?\Z")
 _FRAMING = re.compile(rb"\n(transfer-encoding|content-length|upgrade)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r?\n\Z")
+_PLAIN_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _HEADER = re.compile(rb"^([^\s:][^:\r\n]*?)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)\n", re.MULTILINE)
 
 
@@ -294,6 +295,16 @@ def _read_framing(head: Head, start: int) -> None:
         head.length = int(value)
 
 
+def whole_chunk(data: bytes) -> int:
+    """The length of the size line where `data` is exactly one chunk with payload, as servers write them; else 0."""
+    match = _PLAIN_SIZE.match(data)
+    if match is None:
+        return 0
+    start = match.end()
+    end = start + int(match[1], 16)
+    return start if start < end == len(data) - 2 and data.endswith(b"\r\n") else 0
+
+
 class _ChunkedBody:
     """Follows chunked framing (RFC 9112 section 7.1) without copying the data."""
 
@@ -307,6 +318,8 @@ class _ChunkedBody:
 
     def feed(self, data: bytes) -> int:
         """Consume framing; returns how many bytes belong to this body. Raises _BadFramingError on nonsense."""
+        if self._state == "size" and not self._line and whole_chunk(data):
+            return len(data)
         position = 0
         while position < len(data) and not self.done:
             if self._state == "data":

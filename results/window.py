@@ -25,6 +25,8 @@ class Stored(NamedTuple):
     attempt: int
     data: bytes
     body_start: int
+    examined: int = 0
+    """Which secrets were known when it was masked (`Secrets.version`)."""
 
 
 class RequestWindow:
@@ -35,11 +37,14 @@ class RequestWindow:
         self.max_bytes = max_bytes
         self._bytes = 0
         self._entries: OrderedDict[int, Stored] = OrderedDict()
+        self._asked: tuple[bytes, Stored | None] | None = None
+        """The latest body that `best` was asked about, and its answer: it is asked twice."""
 
     def add(self, stored: Stored) -> None:
         """Keep a request, and let go of the oldest ones."""
         if not MIN_REQUEST_BYTES <= len(stored.data) <= self.max_bytes or stored.attempt in self._entries:
             return
+        self._asked = None
         self._entries[stored.attempt] = stored
         self._bytes += len(stored.data)
         while len(self._entries) > self._count or self._bytes > self.max_bytes:
@@ -47,6 +52,7 @@ class RequestWindow:
 
     def clear(self) -> None:
         """Forget everything (a new segment begins, or lines were lost)."""
+        self._asked = None
         self._entries.clear()
         self._bytes = 0
 
@@ -59,6 +65,8 @@ class RequestWindow:
 
     def best(self, body: bytes) -> Stored | None:
         """The kept request whose body shares the longest beginning with `body`, if it is long enough to matter."""
+        if self._asked is not None and self._asked[0] == body:
+            return self._asked[1]
         best, shared = None, MIN_PREFIX_BYTES - 1
         for stored in reversed(self._entries.values()):
             start = stored.body_start
@@ -67,7 +75,20 @@ class RequestWindow:
                 shared = common_prefix(body, 0, stored.data, start)
                 if shared == len(body):
                     break
+        self._asked = (body, best)
         return best
+
+    def news(self, body: bytes, examined: int) -> tuple[int, int]:
+        """Start and end of what a whole body does not share with the kept request most like it.
+
+        Only requests that were masked when the same secrets were known count: what is shared with them holds none.
+        """
+        base = self.best(body)
+        if base is None or base.examined != examined:
+            return 0, len(body)
+        start = common_prefix(body, 0, base.data, base.body_start)
+        limit = min(len(body), len(base.data) - base.body_start) - start
+        return start, len(body) - common_suffix(body, len(body), base.data, len(base.data), limit)
 
     def holds(self, stored: Stored) -> bool:
         """Whether a request can still be referred to."""

@@ -138,7 +138,7 @@ def _python_literal(text: str, start: int) -> object:
     return value
 
 
-def error_in(value: object, failed: bool = False) -> tuple[object, Path, str] | None:  # noqa: PLR0911
+def error_in(value: object, failed: bool = False) -> tuple[object, Path, str] | None:
     """The error a JSON body or event carries: (error value, its path, name of the shape), or None.
 
     Shapes: `nested` {"error": {...}}, `flat` {"error": "text"}, `object_error` {"object": "error", ...}, `anthropic`

@@ -57,7 +57,7 @@ _NO_ROUTE = re.compile(
 )
 
 
-def _by_page(facts: Facts) -> Verdict | None:  # noqa: PLR0911
+def _by_page(facts: Facts) -> Verdict | None:
     status, text = facts.status, facts.all_error_text
     kind = facts.assembled.body_kind
     denied = status == 403 and re.search(r"key|token|unauthori|forbidden|denied", text, re.IGNORECASE)
@@ -122,7 +122,7 @@ def _by_raw_text(facts: Facts) -> Verdict | None:
     return None if lifted is None else _verdict_on(facts, lifted)
 
 
-def _verdict_on(facts: Facts, lifted: Lifted) -> Verdict | None:  # noqa: PLR0911
+def _verdict_on(facts: Facts, lifted: Lifted) -> Verdict | None:
     remedy = "match the server's tool parser to the model's format, or upgrade the server"
     if lifted.verdict == "valid_call":
         return Verdict(
@@ -286,7 +286,7 @@ def _reader_failed(facts: Facts) -> bool:
     return facts.generates and facts.status != 400 and bool(JSON_WORDS.search(text))
 
 
-def _by_status(facts: Facts) -> Verdict | None:  # noqa: PLR0911
+def _by_status(facts: Facts) -> Verdict | None:
     status = facts.status
     if status == 404:
         return Verdict("transport.wrong_route", confidence="low", remedy="correct the base URL").undetermined(LOG)

@@ -201,7 +201,7 @@ def _nothing(facts: Facts) -> Verdict:
     return verdict
 
 
-def _in_text(facts: Facts, written: Written) -> Verdict:  # noqa: PLR0911
+def _in_text(facts: Facts, written: Written) -> Verdict:
     where = _where(facts, written)
     evidence = [facts.cite_body("what came")]
     if written.kind in _MODEL_CODES:
@@ -266,7 +266,7 @@ def _lost_call(facts: Facts, written: Written, where: Delivery) -> Verdict:
     return Verdict("parser.dropped", delivery="dropped", evidence=evidence, detail="the call is missing")
 
 
-def _where(facts: Facts, written: Written) -> Delivery:  # noqa: PLR0911
+def _where(facts: Facts, written: Written) -> Delivery:
     """Where the known text is in the answer: as text, in the reasoning field, nowhere, or as another text."""
     text, reasoning = squeeze(facts.text), squeeze(facts.reasoning)
     known = squeeze(written.text)

@@ -18,7 +18,7 @@ _SSE_START = re.compile(rb"(?:data|event|id|retry):|:|error: ?\{|(?:data|event)\
 _SSE_LATER = re.compile(rb"[\r\n](?:data|event):")
 
 
-def body_kind(body: bytes) -> str:  # noqa: PLR0911
+def body_kind(body: bytes) -> str:
     """What a body is: empty, json, sse, ndjson, html, xml, text or binary. A JSON text that is cut or followed by
     other bytes still counts as json; several JSON texts on lines of their own are ndjson."""
     head = body[:512].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\x00")

@@ -121,7 +121,7 @@ _ANTHROPIC_EVENTS = frozenset(
 )  # fmt: skip
 
 
-def dialect_of_value(value: dict[str, object]) -> str | None:  # noqa: PLR0911
+def dialect_of_value(value: dict[str, object]) -> str | None:
     """The dialect a JSON body or event speaks by its own shape; None where it does not say (an error, an unknown)."""
     kind = value.get("type")
     if isinstance(kind, str):
@@ -160,7 +160,7 @@ def _dialect_of_choices(choices: list[object], kind: object) -> str | None:
     return None
 
 
-def dialect_of_request(body: object) -> str:  # noqa: PLR0911
+def dialect_of_request(body: object) -> str:
     """The dialect a request body suggests when the route says nothing; "other" where it does not either."""
     if not isinstance(body, dict):
         return OTHER

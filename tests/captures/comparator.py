@@ -343,7 +343,7 @@ def _no_tools(asked: Asked, came: Came, text: str, kind: str) -> Fact:
     return _text_only(asked, came, text, kind)
 
 
-def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:  # noqa: PLR0911
+def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:
     if squeeze(text) in squeeze(came.text) or (bare(text) and bare(text) == bare(came.text)):
         return Fact({"ok.final_answer", "ok.text_call"}, {"intact"}, "came as written", faithful=True)
     tail = known.PROSE.get(text, "")
@@ -377,7 +377,7 @@ def _constrained(asked: Asked, came: Came, server: str) -> bool:
     return server.startswith("Ollama") and any(re.fullmatch(r"[A-Za-z0-9]{32}", each) for each in came.ids)
 
 
-def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:  # noqa: PLR0911
+def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:
     kind, calls, prose, text = written
     lost = kind in ("valid_call", "open_thought_call")
     if came.calls and came.calls == calls and kind in ("valid_call", "open_thought_call"):
@@ -424,7 +424,7 @@ def _where(came: Came, text: str, prose: str) -> str:
     return "altered" if "get_weather" in left or "arguments" in left else "dropped"
 
 
-def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:  # noqa: PLR0911
+def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:
     """Calls came, and they are not simply the good ones."""
     kind, calls, _, _ = written
     constrained = _constrained(asked, came, server)

@@ -11,7 +11,7 @@ _ONE = 1
 """Tokens that an immediate end of turn is counted as (some servers count the end token, some do not)."""
 
 
-def nonresponse(judgement: Judgement) -> Verdict | None:  # noqa: PLR0911
+def nonresponse(judgement: Judgement) -> Verdict | None:
     """Load-only answers, empty ones, swallowed ones, and answers that are reasoning alone."""
     facts = judgement.facts
     if judgement.diagnosis is not None or not facts.generates:

@@ -17,7 +17,7 @@ _CONNECT = {
 }
 
 
-def transport(judgement: Judgement) -> Verdict | None:  # noqa: PLR0911
+def transport(judgement: Judgement) -> Verdict | None:
     """Connection faults, timeouts, cut answers, and pages of gateways; also what an error's diagnosis puts here."""
     facts = judgement.facts
     end = facts.view.end

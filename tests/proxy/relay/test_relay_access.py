@@ -106,6 +106,24 @@ async def test_a_half_closed_pipeline_over_two_upstreams_ends_well() -> None:
         await eventually(lambda: relay.stats.open == 0)
 
 
+async def test_after_the_upstreams_end_a_request_elsewhere_ends_the_connection() -> None:
+    async def once(peer: Peer) -> None:
+        await peer.read_until(b"\r\n\r\n")
+        await peer.send(OK)
+
+    first, second = Upstreams(once), Upstreams(echo)
+    upstreams = parse_upstreams([f"a=http://127.0.0.1:{first.port}", f"b=http://127.0.0.1:{second.port}"])
+    async with relay_to(*upstreams, listeners=(Listener(),)) as (relay, _):
+        for late in (get("/b/"), get("/a/", "evil.example"), get("/c/")):
+            client = await dial(relay.ports[""])
+            await client.send(get("/a/"))
+            assert await client.read_all() == OK
+            await client.send(late)
+            await eventually(lambda: relay.stats.open == 0)
+    await first.stop()
+    await second.stop()
+
+
 @pytest.mark.parametrize("target", ["/", "/v1/models", "/c/v1", "/ab", "*", "/A/v1"])
 async def test_what_cannot_be_routed_is_400(target: str) -> None:
     async with two() as (relay, tap, _, _):

@@ -179,6 +179,22 @@ async def test_a_reset_reaches_a_slow_client_after_the_bytes_before_it() -> None
         assert client.end == "rst"
 
 
+async def test_a_stalled_head_request_gets_no_body() -> None:
+    async def handler(peer: Peer) -> None:
+        await peer.read_until(b"\r\n\r\n")
+        await peer.send(OK)
+        await peer.read_all()
+
+    async with relayed(handler, read_timeout=0.2) as bench:
+        client = await bench.client()
+        await client.send(GET)
+        await client.read_exactly(len(OK))
+        await client.send(HEAD)
+        got = await client.read_all()
+        assert b"timeout_read" in got
+        assert got.endswith(b"\r\n\r\n")
+
+
 @pytest.mark.parametrize("part", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", b"HTTP/1.1"])
 async def test_a_stall_past_the_timeout(part: bytes) -> None:
     peers: list[Peer] = []
@@ -305,7 +321,7 @@ async def test_an_idle_keep_alive_end_reaches_the_client() -> None:
 
 
 async def test_a_client_that_ignores_the_end_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.connection.LINGER_SECONDS", 0.1)
+    monkeypatch.setattr("proxy.ends.LINGER_SECONDS", 0.1)
 
     async def handler(peer: Peer) -> None:
         await peer.read_until(b"\r\n\r\n")

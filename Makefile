@@ -1,0 +1,80 @@
+# Everything from a bare clone: `make demo` and `make test` need nothing but Python 3.11 or newer.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+AGENTS := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/agents
+MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test lint unit slow test-real kill-test bench stack-mlx stack-llamacpp stack-llamacpp-python agents engine-mlx engine-llamacpp lock clean
+
+help: ## What can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
+
+env: $(READY) ## The project's own environment, from requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "stacktap needs Python 3.11 or newer; say which: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+demo: $(READY) stack-mlx ## The main job, on a real server with a known-answer model
+	@$(BIN)/stacktap demo
+
+test: lint unit ## Linters, types, layers, and the tests that need no model server
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(READY)
+	$(BIN)/python -m pytest -m "not real and not slow" -n 2
+
+slow: $(READY) ## Longer tests: hypothesis at length, kill -9, soak
+	$(BIN)/python -m pytest -m "slow and not real"
+
+test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents ## Tests on real servers and engines
+	$(BIN)/python -m pytest -m real tests/stacks_real -rs
+
+kill-test: $(READY) ## 200 recordings killed with -9 at random moments
+	STACKTAP_KILLS=200 $(BIN)/python -m pytest tests -k kill -m "slow or not slow" -q
+
+bench: $(READY) ## Measure against nginx, mitmdump, an aiohttp proxy and LiteLLM; writes docs/performance.md
+	$(BIN)/python -m tests.bench.relay
+
+stack-mlx: $(READY) ## mlx_lm.server in an environment of its own
+	@$(BIN)/python -m stacks.install mlx
+
+stack-llamacpp: $(READY) ## llama-server in an environment of its own (built once, then cached)
+	@$(BIN)/python -m stacks.install llamacpp
+
+stack-llamacpp-python: $(READY) ## llama-cpp-python's server in an environment of its own (built once, then cached)
+	@$(BIN)/python -m stacks.install llamacpp-python
+
+agents: $(MINI) ## Real agents for the tests, each in an environment of its own
+
+$(MINI):
+	rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check mini-swe-agent==2.4.6
+	@touch $@
+
+engine-mlx: $(READY) ## In-process MLX in the project's own environment (mlx:MODEL_DIR)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mlx]'
+
+engine-llamacpp: $(READY) ## In-process llama.cpp in the project's own environment (llamacpp:MODEL.gguf)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[llamacpp]'
+
+lock: ## Freeze what a fresh installation resolves to into requirements.lock
+	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
+	.lock-venv/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	.lock-venv/bin/python -m pip freeze --exclude stacktap > requirements.lock
+	rm -rf .lock-venv build
+
+clean: ## Remove the environment and caches of this checkout
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info

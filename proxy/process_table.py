@@ -1,0 +1,59 @@
+"""Which local process listens on a port, and with which launch flags: read from /proc, so on Linux alone.
+
+Source of the layouts: proc(5), `/proc/net/tcp` and `/proc/PID/fd`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_LISTEN = "0A"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listening process: its id and command line."""
+
+    pid: int
+    command: tuple[str, ...]
+
+
+def listener_on(port: int, proc: Path = Path("/proc")) -> Listener | str:
+    """The process listening on a TCP port of this machine, or the reason why it is not known."""
+    if not (proc / "net" / "tcp").exists():
+        return "no process table under /proc on this system"
+    inodes = _listening_inodes(port, proc)
+    if not inodes:
+        return f"no process of this network namespace listens on port {port}"
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    for folder in proc.iterdir():
+        if folder.name.isdigit() and _holds(folder, wanted):
+            try:
+                raw = (folder / "cmdline").read_bytes()
+            except OSError:
+                break
+            return Listener(int(folder.name), tuple(part.decode("utf-8", "replace") for part in raw.split(b"\0")[:-1]))
+    return f"the process listening on port {port} belongs to another user"
+
+
+def _listening_inodes(port: int, proc: Path) -> set[str]:
+    inodes = set()
+    for name in ("tcp", "tcp6"):
+        try:
+            rows = (proc / "net" / name).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            fields = row.split()
+            if len(fields) > 9 and fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
+                inodes.add(fields[9])
+    return inodes
+
+
+def _holds(folder: Path, wanted: set[str]) -> bool:
+    try:
+        return any(os.readlink(entry) in wanted for entry in (folder / "fd").iterdir())
+    except OSError:
+        return False

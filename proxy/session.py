@@ -1,0 +1,218 @@
+"""One recording: a run folder, a recorder, a relay in front of the upstreams, and the models served in-process.
+
+`async with RecordingSession(options) as session:` listens on entry and has everything on disk after exit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+from proxy.listen import ListenError, raise_file_limit
+from proxy.recorder import Recorder
+from proxy.redact import Redactor
+from proxy.relay import Relay, RelayConfig, listeners_for
+from proxy.tap import Note
+from proxy.upstream import Upstream, UpstreamError, parse_upstreams
+from results import runs
+from results.journal import SEGMENT_BYTES, JournalError
+from results.manifest import Fact, Manifest, ManifestError, UpstreamFacts, known, new_manifest, unknown, write_manifest
+from stacks.engine import EngineError
+
+STOP_GRACE_SECONDS = 1.0
+
+
+class SessionError(Exception):
+    """The recording could not begin; nothing was overwritten. The message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What to record and how. `upstreams` are specifications (`NAME=URL`, `URL`, `mlx:DIR`, `llamacpp:FILE`)."""
+
+    upstreams: tuple[str, ...]
+    out: Path | None = None
+    port: int = 0
+    by_prefix: bool = False
+    relay: RelayConfig = field(default_factory=lambda: RelayConfig(upstreams=()))
+    """Everything else about the relay; its upstreams and listeners are filled in from this object."""
+    strict: bool = False
+    redact_patterns: tuple[str, ...] = ()
+    redact_fields: tuple[str, ...] = ()
+    segment_bytes: int = SEGMENT_BYTES
+    command: tuple[str, ...] = ()
+    """The command line that made this run, for the manifest (masked there)."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables whose secrets are to be masked everywhere."""
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    upstream_facts: Mapping[str, Fact] = field(default_factory=dict)
+    """What the caller knows of the first upstream (it may have started it)."""
+
+
+def parsed_upstreams(specifications: tuple[str, ...]) -> tuple[Upstream, ...]:
+    """Upstreams as the relay wants them. Raises SessionError. A trailing /v1 is dropped: clients send it themselves."""
+    try:
+        found = parse_upstreams(specifications)
+    except UpstreamError as wrong:
+        raise SessionError(str(wrong)) from None
+    return tuple(replace(upstream, prefix=upstream.prefix.removesuffix("/v1")) for upstream in found)
+
+
+class RecordingSession:
+    """A running recording. `folder` is the run's, `relay` and `recorder` tell how it goes."""
+
+    def __init__(self, options: SessionOptions) -> None:
+        self.options = options
+        self.folder = Path()
+        self.run = ""
+        self.upstreams = parsed_upstreams(options.upstreams)
+        self.relay: Relay
+        self.recorder: Recorder
+        self._engines = contextlib.AsyncExitStack()
+        self._describing: asyncio.Task[None] | None = None
+        self.loading: dict[str, asyncio.Future[Any]] = {}
+        """By upstream name: done when its in-process model is loaded, with the EngineError where that failed."""
+
+    def base_url(self, name: str | None = None) -> str:
+        """Where clients find an upstream (the first by default): no trailing slash, no /v1."""
+        return self.relay.base_url(self.upstreams[0].name if name is None else name)
+
+    async def __aenter__(self) -> RecordingSession:
+        """Create the run and listen. Raises SessionError; a run folder made in vain is removed again."""
+        try:
+            redactor = self._redactor()
+            self.run, self.folder = runs.create(self.options.out)
+        except (ValueError, runs.RunFolderError) as wrong:
+            raise SessionError(str(wrong)) from None
+        try:
+            self.recorder = Recorder(
+                self.folder, self.run, redactor, strict=self.options.strict, segment_bytes=self.options.segment_bytes
+            )
+        except JournalError as wrong:
+            raise SessionError(str(wrong)) from None
+        try:
+            await self._serve_engines()
+            self.relay = Relay(
+                replace(
+                    self.options.relay,
+                    upstreams=self.upstreams,
+                    listeners=listeners_for(self.upstreams, port=self.options.port, by_prefix=self.options.by_prefix),
+                ),
+                self.recorder,
+            )
+            self.recorder.start()
+            raise_file_limit()
+            await self.relay.start()
+        except BaseException as wrong:
+            await self._engines.aclose()
+            self.recorder.close()
+            with contextlib.suppress(runs.RunFolderError):
+                runs.remove(self.folder)
+            if isinstance(wrong, ListenError | EngineError | ValueError | OSError):
+                raise SessionError(str(wrong)) from None
+            raise
+        self._describing = asyncio.create_task(asyncio.to_thread(self._describe))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let what is in flight end for a moment, then cut it on record; write everything."""
+        await self.relay.stop(STOP_GRACE_SECONDS)
+        for loading in self.loading.values():
+            loading.cancel()
+        await self._engines.aclose()
+        if self._describing is not None:
+            await self._describing
+        await asyncio.to_thread(self.recorder.close)
+
+    def _redactor(self) -> Redactor:
+        """A redactor that knows this session's own secrets; the recorder's learns more from the traffic."""
+        redactor = Redactor(self.options.redact_patterns, self.options.redact_fields)
+        redactor.learn_environment(self.options.environment)
+        redactor.learn_arguments(self.options.command)
+        for specification in self.options.upstreams:
+            redactor.learn_url(specification)
+        if self.options.relay.token:
+            redactor.learn(self.options.relay.token)
+        return redactor
+
+    async def _serve_engines(self) -> None:
+        served = []
+        for upstream in self.upstreams:
+            if upstream.kind == "url":
+                served.append(upstream)
+                continue
+            from proxy.inprocess import serve_inprocess  # noqa: PLC0415 - aiohttp is slow to import and seldom needed
+
+            model = _existing(upstream)
+            surface = await self._engines.enter_async_context(serve_inprocess(upstream.kind, model, self.note))
+            self.loading[upstream.name] = asyncio.ensure_future(surface.loaded())
+            port = urlsplit(surface.url).port
+            assert port is not None
+            served.append(upstream.served_at("127.0.0.1", port))
+        self.upstreams = tuple(served)
+
+    def note(self, exchange_key: str, note: Mapping[str, Any]) -> None:
+        """Record what an in-process engine says of an exchange; the key is the relay's `CONNECTION/N`."""
+        connection, _, number = exchange_key.partition("/")
+        if connection.isdigit() and number.isdigit():
+            fields = {name: value for name, value in note.items() if name != "kind"}
+            kind = str(note.get("kind", "note"))
+            self.recorder.put(Note(int(connection), time.monotonic_ns(), int(number), kind, fields))
+
+    def _describe(self) -> None:
+        """Write the manifest. Off the event loop: the process table is read for local servers."""
+        redactor = self._redactor()
+        with contextlib.suppress(ManifestError):
+            write_manifest(self.folder, self._manifest(redactor))
+
+    def _manifest(self, redactor: Redactor) -> Manifest:
+        described = []
+        for number, upstream in enumerate(self.upstreams):
+            facts = {"launch_flags": _launch_flags(upstream, redactor)}
+            if upstream.kind != "url":
+                facts["stack"] = known(f"{upstream.kind} in-process", "the upstream's specification")
+                facts["model"] = known(upstream.location, "the upstream's specification")
+            if number == 0:
+                facts.update(self.options.upstream_facts)
+            described.append(UpstreamFacts(upstream.name, upstream.display, facts))
+        return new_manifest(
+            self.run,
+            command=redactor.learn_arguments(self.options.command),
+            upstreams=described,
+            facts=dict(self.options.facts),
+        )
+
+
+def _existing(upstream: Upstream) -> Path:
+    model = Path(upstream.location).expanduser()
+    if not model.exists():
+        raise ValueError(f"{upstream.display}: there is no {model}; give a model folder (mlx) or a GGUF file")
+    return model
+
+
+def _launch_flags(upstream: Upstream, redactor: Redactor) -> Fact:
+    from proxy.process_table import Listener, listener_on  # noqa: PLC0415 - only after the relay listens
+
+    if upstream.kind != "url":
+        return known([], "served in this process")
+    if upstream.host not in ("127.0.0.1", "localhost", "::1"):
+        return unknown("the server is on another host")
+    found = listener_on(upstream.port)
+    if isinstance(found, Listener):
+        return known(redactor.learn_arguments(found.command), f"process table, pid {found.pid}")
+    return unknown(found)
+
+
+def masked_environment() -> dict[str, str]:
+    """The variables of this process, for `SessionOptions.environment`."""
+    return dict(os.environ)

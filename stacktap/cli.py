@@ -1,0 +1,113 @@
+"""The command line: a group that knows every command's name and summary, and loads its code when it is called.
+
+Exit codes: 0 fine, 1 findings, 2 usage, 3 could not run. `wrap` passes on its child's code instead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import NamedTuple, NoReturn
+
+import click
+
+from stacktap import __version__
+from stacktap.failure import CouldNotRunError
+
+
+class Entry(NamedTuple):
+    """A command in the overview: its group, its one-line summary; its code is `stacktap.commands.<name>`."""
+
+    group: str
+    summary: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "demo": Entry("first", "Start a real server with a known-answer model and show what it does to a tool call."),
+    "wrap": Entry("first", "Run an agent unchanged, with everything between it and its server recorded."),
+    "up": Entry("servers", "Start a model server and wait until it answers."),
+    "canary": Entry("servers", "Build, list and verify known-answer models."),
+    "signatures": Entry("servers", "Print what is known of each stack's error messages and other signs."),
+    "proxy": Entry("record", "Record everything between clients and one or more servers."),
+    "runs": Entry("record", "List recorded runs; remove old ones."),
+    "show": Entry("record", "Print what was recorded, raw and assembled."),
+    "replay": Entry("record", "Serve a recording as the server it was."),
+    "classify": Entry("judge", "Give every attempt one outcome; print who is at fault, and the rates."),
+    "explain": Entry("judge", "Show one verdict with the bytes it rests on."),
+}
+GROUPS = {
+    "first": "Start here",
+    "servers": "Servers",
+    "record": "Record",
+    "judge": "Judge",
+}
+
+
+class LazyGroup(click.Group):
+    """A click group whose commands are imported on use, so that `--help` needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the overview."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import `stacktap.commands.<name>` and return its `command`."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"stacktap.commands.{cmd_name}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the nearest name offered for a mistyped one."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in COMMANDS:
+            import difflib
+
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else " See 'stacktap --help'."
+            raise click.UsageError(f"there is no command '{name}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, grouped."""
+        for group, title in GROUPS.items():
+            rows = [(name, entry.summary) for name, entry in COMMANDS.items() if entry.group == group]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Exit codes: 0 fine, 1 findings, 2 usage, 3 could not run; wrap returns its child's.",
+)
+@click.version_option(__version__, prog_name="stacktap")
+def cli() -> None:
+    """Was it the model, or did the serving stack lose the call? stacktap records, experiments and says."""
+
+
+def main() -> NoReturn:
+    """Run the command line; errors that a user can act on are printed without a traceback."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except click.ClickException as wrong:
+        wrong.show()
+        code = wrong.exit_code
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        code = 130
+    except CouldNotRunError as failure:
+        click.echo(f"stacktap: {failure}", err=True)
+        code = failure.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)

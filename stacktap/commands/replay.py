@@ -1,0 +1,88 @@
+"""`stacktap replay RUN`: serve a recording, or a captures file, as the server it was."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stacktap.failure import CouldNotRunError
+
+if TYPE_CHECKING:
+    from proxy.recordings import RecordedAnswer, Recordings
+    from proxy.replay import ReplayStatistics
+
+
+@click.command("replay")
+@click.argument("run")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; a free one by default.")
+@click.option("--timing", type=click.Choice(["fast", "original"]), default="fast", show_default=True)
+@click.option("--strict", is_flag=True, help="Exit 1 at the end if a request was asked that was never recorded.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object when listening, one at the end.")
+def command(run: str, port: int, timing: str, strict: bool, as_json: bool) -> None:
+    """Serve RUN (a run, or a captures file of JSON lines) as the server it was, until Ctrl-C.
+
+    Requests are matched by method, path and body; unseen ones get a 404 that names the nearest.
+    """
+    from proxy.event_loop import run as run_loop
+    from proxy.recordings import Recordings
+
+    answers = _answers(run)
+    if not answers:
+        raise CouldNotRunError(f"{run}: nothing in it can be served (no answered exchange)")
+    try:
+        statistics = run_loop(_serve(Recordings(answers), run, port, timing == "original", as_json))
+    except OSError as failure:
+        raise CouldNotRunError(
+            f"cannot listen on 127.0.0.1:{port}: {failure.strerror or failure}; choose another --port"
+        ) from None
+    if strict and statistics.unseen:
+        raise click.exceptions.Exit(1)
+
+
+def _answers(run: str) -> list[RecordedAnswer]:
+    from proxy.recordings import answers_of_captures, answers_of_run
+    from results.reader import JournalMissingError, RunReader
+    from results.record import NewerSchemaError
+    from results.runs import RunNotFoundError, find
+
+    path = Path(run)
+    try:
+        if path.is_file():
+            with path.open(encoding="utf-8") as lines:
+                return answers_of_captures(lines, path.name)
+        return answers_of_run(RunReader(find(run)))
+    except (RunNotFoundError, JournalMissingError, NewerSchemaError, OSError, ValueError) as failure:
+        raise CouldNotRunError(str(failure)) from None
+
+
+async def _serve(
+    recordings: Recordings, source: str, port: int, original_timing: bool, as_json: bool
+) -> ReplayStatistics:
+    from proxy.replay import ReplayServer
+
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = ReplayServer(recordings, original_timing=original_timing)
+    url = await server.start(port)
+    if as_json:
+        click.echo(json.dumps({"version": 1, "url": url, "answers": len(recordings.answers)}))
+    else:
+        click.echo(f"replaying {len(recordings.answers)} recorded answers of {source} at {url}", err=True)
+        click.echo("  this is a replay, not the server itself; Ctrl-C ends it", err=True)
+    await stop.wait()
+    await server.stop()
+    statistics = server.statistics
+    if as_json:
+        facts = {"served": statistics.served, "matched": statistics.by_match, "unseen": statistics.unseen}
+        click.echo(json.dumps({"version": 1, **facts}))
+    else:
+        click.echo(f"served {statistics.served}, unseen {len(statistics.unseen)}", err=True)
+        for line in dict.fromkeys(statistics.unseen):
+            click.echo(f"  unseen: {line}", err=True)
+    return statistics

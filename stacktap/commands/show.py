@@ -1,0 +1,49 @@
+"""`stacktap show RUN [ATTEMPT]`: what was recorded, raw and assembled."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from stacktap.failure import CouldNotRunError
+
+
+@click.command("show")
+@click.argument("run")
+@click.argument("attempt", type=click.IntRange(1), required=False)
+@click.option("--raw", is_flag=True, help="The wire bytes as they were, framing included, with the time of each piece.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or one a line for a whole run.")
+def command(run: str, attempt: int | None, raw: bool, as_json: bool) -> None:
+    """Print a run (an id, the beginning of one, @last, or a folder) or one of its attempts."""
+    from proxy import present
+    from results.reader import JournalMissingError, RunReader
+    from results.record import NewerSchemaError
+    from results.runs import RunNotFoundError, find
+
+    try:
+        reader = RunReader(find(run))
+        if attempt is None:
+            _show_run(reader, as_json, present)
+            return
+        exchange = reader.read(attempt)
+    except (RunNotFoundError, JournalMissingError, NewerSchemaError, OSError) as failure:
+        raise CouldNotRunError(str(failure)) from None
+    if exchange is None:
+        raise CouldNotRunError(f"there is no attempt {attempt} in {reader.folder}; `stacktap show {run}` lists them")
+    if as_json:
+        click.echo(json.dumps(present.exchange_facts(exchange, raw=raw), ensure_ascii=False))
+        return
+    for line in present.raw_lines(exchange) if raw else present.exchange_lines(exchange):
+        click.echo(line)
+
+
+def _show_run(reader: Any, as_json: bool, present: Any) -> None:
+    for exchange in reader:
+        if as_json:
+            click.echo(json.dumps({"version": 1, **present.row_facts(exchange)}, ensure_ascii=False))
+        else:
+            click.echo(present.row(exchange))
+    for problem in reader.problems.describe():
+        click.echo(f"note: {problem}", err=True)

@@ -1,0 +1,11 @@
+"""The one error that ends a command: what happened, where, what to do next."""
+
+from __future__ import annotations
+
+
+class CouldNotRunError(Exception):
+    """A command could not do its job. Printed as one message; `exit_code` becomes the process's (3 unless told)."""
+
+    def __init__(self, message: str, exit_code: int = 3) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code

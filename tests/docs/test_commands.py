@@ -1,0 +1,115 @@
+"""Every command that the documents show is run, with stand-ins for the user's server and agents."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stacktap.cli import COMMANDS
+from tests.support.servers import ROOT, chat_server, environment
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+AGENT = """#!{python}
+import os, sys, httpx
+urls = [word for word in sys.argv if word.startswith("http")] or [os.environ["OPENAI_BASE_URL"]]
+httpx.post(urls[0] + "/chat/completions", json={{"model": "m", "messages": []}}, trust_env=False).raise_for_status()
+"""
+BUILDS = re.compile(r"make |docker |pip |apt|jq |git |zstd|for |export |python -m tests\.bench")
+"""Commands of other programs, or that build for minutes; those of `make` are run by the CI script."""
+
+NEEDS_SERVER = re.compile(r"stacktap (?:demo|up)\b")
+"""Run on real servers by tests/stacks_real."""
+
+
+def commands() -> list[tuple[str, str]]:
+    found = []
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        for block in re.findall(r"```(?:console|sh|bash)\n(.*?)```", text, re.DOTALL):
+            lines = [line[2:].split("  #")[0].strip() for line in block.splitlines() if line.startswith("$ ")]
+            found.extend((document.name, line) for line in lines)
+    return found
+
+
+_LOCAL = re.compile(r"https?://localhost:\d+(?:/v1)?|https?://127\.0\.0\.1:\d+")
+COMMAND_LINES = commands()
+RUNNABLE = [line for _, line in COMMAND_LINES if line.startswith("stacktap ") and not NEEDS_SERVER.match(line)]
+
+
+def test_the_documents_show_commands_that_exist() -> None:
+    assert len(COMMAND_LINES) > 5
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for name, line in COMMAND_LINES:
+        words = shlex.split(line)
+        if words[0] == "stacktap":
+            assert words[1] in COMMANDS, (name, line)
+        elif words[0] == "make":
+            assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), (name, line)
+        else:
+            assert BUILDS.match(line), (name, line)
+
+
+def test_commands_named_in_running_text_exist() -> None:
+    for document in DOCUMENTS:
+        for name in re.findall(r"`stacktap ([a-z]+)", document.read_text(encoding="utf-8")):
+            assert name in COMMANDS, (document.name, name)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with a recorded run of four attempts, and agents on PATH."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("mini", "aider", "your-agent"):
+        (programs / name).write_text(AGENT.format(python=sys.executable))
+        (programs / name).chmod(0o755)
+    launcher = programs / "stacktap"
+    launcher.write_text(f'#!/bin/sh\nexec {sys.executable} -m stacktap "$@"\n')
+    launcher.chmod(0o755)
+    with chat_server() as url:
+        code = "import os, httpx; [httpx.get(os.environ['OPENAI_BASE_URL'] + '/models') for _ in range(4)]"
+        run_line(tmp_path, ["stacktap", "wrap", "--upstream", url, "--", sys.executable, "-c", code])
+    return tmp_path
+
+
+def run_line(home: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
+    path = f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    process = subprocess.Popen(
+        words,
+        env=environment(home, PATH=path, XDG_CACHE_HOME=str(home / "cache")),
+        cwd=home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        out, errors = process.communicate(timeout=60 if words[1] not in ("proxy", "replay") else 2)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=20)
+    return subprocess.CompletedProcess(words, process.returncode, out, errors)
+
+
+@pytest.mark.parametrize("line", list(dict.fromkeys(RUNNABLE)))
+def test_the_command_works(line: str, home: Path) -> None:
+    with chat_server() as url:
+        words = [
+            re.sub(r"https?://localhost:\d+(?:/v1)?|https?://127\.0\.0\.1:\d+", url, word) for word in shlex.split(line)
+        ]
+        words = ["@last" if word in ("RUN", "@2") else word for word in words]
+        done = run_line(home, words)
+    assert done.returncode == 0, (line, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_the_stand_in_agent_is_recorded(home: Path) -> None:
+    with chat_server() as url:
+        done = run_line(home, ["stacktap", "wrap", "--upstream", url, "--", "mini", "-t", "x"])
+    assert "1 exchanges recorded" in done.stderr
