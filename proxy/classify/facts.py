@@ -223,12 +223,14 @@ class Facts(Citing):
     @cached_property
     def constrains(self) -> bool:
         """Whether this server is known to constrain a call while it is generated: llama-server with tools, Ollama in
-        its native mode (its call ids are 32 letters), and a forced choice anywhere that is obeyed."""
+        its native mode (its call ids are 32 letters), a forced choice or a strict tool where those are obeyed."""
         if not self.offers:
             return False
         if self.stack == "llamacpp":
             return True
         if self.choice in ("required", "named") and self.stack in ("vllm", "sglang", "llamacpp_python"):
+            return True
+        if self.stack in ("vllm", "sglang") and any(_is_strict(tool.raw) for tool in self.request.tools):
             return True
         turn = self.turn
         return (
@@ -236,6 +238,11 @@ class Facts(Citing):
             and self.stack == "ollama"
             and any(re.fullmatch(r"[A-Za-z0-9]{32}", call.id or "") for call in turn.tool_calls)
         )
+
+
+def _is_strict(tool: object) -> bool:
+    inner = tool.get("function", tool) if isinstance(tool, dict) else None
+    return isinstance(inner, dict) and inner.get("strict") is True
 
 
 _SIGNS = re.compile(r"[{\[<(]")
