@@ -192,6 +192,8 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
             detail="the template finds no user turn although the request holds one: the prompt was cut to fit",
             remedy="raise the context length (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or send less",
         )
+    if name == "template.render_error" and verdict.signature is None and _BARE_EXCEPTION.search(text):
+        return verdict.undetermined(LOG)
     if name == "request.bad_history" and facts.history:
         return bad_history(facts, facts.history[0])
     if name == "parser.server_error":
@@ -210,6 +212,7 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
     return verdict
 
 
+_BARE_EXCEPTION = re.compile(r"\A\W*(?:list index out of range|unhashable type|keyerror)", re.IGNORECASE)
 _SERVERS_OWN = re.compile(r"invalid diff|extra content after end|parser error|function-wrap", re.IGNORECASE)
 _CUT = re.compile(r"unexpected end of json|unexpected end of (?:content|input)|unterminated|incomplete", re.IGNORECASE)
 
@@ -245,7 +248,8 @@ def _reader_failed(facts: Facts) -> bool:
     text = facts.error_text
     if facts.request.body_error is not None or re.search(r"https?://|\b(?:post|get) \"", text, re.IGNORECASE):
         return False
-    return facts.generates and facts.status != 400 and bool(JSON_WORDS.search(text))
+    forced = facts.choice in ("required", "named")
+    return facts.generates and (facts.status != 400 or forced) and bool(JSON_WORDS.search(text))
 
 
 def _by_status(facts: Facts) -> Verdict | None:

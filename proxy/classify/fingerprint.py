@@ -10,7 +10,7 @@ _MAX_DEEP = 40
 
 
 def deep_messages(value: object) -> list[str]:
-    """Every text under a `message`, `error` or `detail` member of an error object, at any depth (at most 40)."""
+    """Every text under a `message`, `error`, `detail` or the like of an error object, at any depth (at most 40)."""
     found: list[str] = []
     pending: list[object] = [value]
     seen = 0
@@ -19,8 +19,10 @@ def deep_messages(value: object) -> list[str]:
         seen += 1
         if isinstance(current, dict):
             for key, member in current.items():
-                if isinstance(member, str) and key in ("message", "error", "detail", "msg", "reason"):
+                if isinstance(member, str) and key in ("message", "error", "detail", "msg", "reason", "raw"):
                     found.append(member)
+                elif isinstance(member, str) and key == "failed_generation":
+                    found.append(f"raw output: {member}")
                 elif key == "loc" and isinstance(member, (list, tuple)):
                     found.append("loc " + ".".join(map(str, member)))
                 elif isinstance(member, (dict, list)):

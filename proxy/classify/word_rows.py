@@ -42,6 +42,8 @@ ROWS: tuple[Words, ...] = (
         r"aborted by a higher priority",
         r"no (?:available )?slots? available",
         r"model limit reached, try again",
+        r"\boverloaded\b",
+        r"find a slot|slot unavailable",
     ),
     _row(
         "transport.wrong_route",
@@ -79,6 +81,7 @@ ROWS: tuple[Words, ...] = (
         r"rate.?limit",
         r"too many requests",
         r"quota (?:exceeded|exhausted)",
+        r"insufficient (?:quota|credits?|balance)",
     ),
     _row(
         "transport.auth",
@@ -145,6 +148,8 @@ ROWS: tuple[Words, ...] = (
         r"tool_result.{0,80}without",
         r"'role'.{0,30}(?:missing|required)",
         r"missing 'role'",
+        r"number of function calls and responses",
+        r"tool messages responding to each",
     ),
     _row(
         "gate.model_not_found",
@@ -172,6 +177,7 @@ ROWS: tuple[Words, ...] = (
         r"(?:endpoints?|cloud|feature\w*) (?:is|are) disabled",
         r"\A\W*(?:\S+ )?does not support\W*\Z",
         r"not (?:currently )?supported, please use",
+        r"(?:thinking|reasoning|vision|images?) (?:is|are) not supported",
     ),
     _row(
         "truncation.output_budget",
@@ -200,6 +206,7 @@ ROWS: tuple[Words, ...] = (
         r"context_length_exceeded",
         r"tokens?\b.{0,60}context length of only",
         r"(?:input|prompt)\b.{0,60}\btokens?\b.{0,60}(?:exceed|longer|too (?:long|many))",
+        r"max_tokens must be at least 1, got -",
     ),
     _row(
         "template.role_rejected",
@@ -214,6 +221,9 @@ ROWS: tuple[Words, ...] = (
         r"(?:only|first message).{0,60}\broles?\b.{0,60}supported",
         r"conversation must start",
         r"after the optional system message",
+        r"must end with a user",
+        r"expected last role",
+        r"roles? .{0,40}not (?:supported|allowed)",
     ),
     _row(
         "template.render_error",
@@ -235,6 +245,9 @@ ROWS: tuple[Words, ...] = (
         r"object is not (?:iterable|subscriptable|callable)",
         r"failed to apply.{0,30}template",
         r"'(?:none|undefined|dict|str|list)\w*' object has no",
+        r"at row \d+, column \d+",
+        r"value is not callable",
+        r"list index out of range|unhashable type|\bkeyerror\b",
     ),
     _row(
         "parser.server_error",
@@ -262,6 +275,7 @@ ROWS: tuple[Words, ...] = (
         r"function-wrap\[",
         r"expecting a tool call",
         r"tool_?call.{0,30}(?:decode|unmarshal)",
+        r"tool call validation failed|failed to call a function|failed.generation|attempted to call (?:a )?tool",
     ),
     _row(
         "engine.grammar_deadlock",
@@ -344,6 +358,7 @@ ROWS: tuple[Words, ...] = (
         r"process has terminated|failed to load\b|timed out waiting for .{0,40} to start",
         r"error was encountered while running|no output received|had an error while processing",
         r"incompatible with your version|unknown (?:renderer|parser)\b",
+        r"already borrowed",
     ),
     _row(
         "request.invalid_param",
