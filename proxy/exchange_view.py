@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from proxy.classify import Classified, ExchangeView, RunMemory, classify, judge
+from proxy.classify.facts import Facts
 from proxy.classify.sighted import sighted
 from proxy.classify.view import COMPLETE
+from results.compat import TurnText, aqbe_compat, dense_compat, fallback_has_calls, paper_compat
 from results.exchange import Exchange, HttpMessage
-from results.outcomes import Judged
+from results.labels import PROJECTIONS
+from results.outcomes import Judged, Outcome
 from stacks.dialects.exchange import WireExchange
 
 UNJUDGED = frozenset({"open"})
@@ -67,8 +70,34 @@ def view_of(exchange: Exchange, stack: str = "", stack_version: str = "") -> Exc
     return view
 
 
-def judged_of(classified: Classified, known_text: str | None = None) -> Judged:
-    """The line of `outcomes.jsonl` for a classified exchange."""
+LABELS = (*PROJECTIONS, "paper-compat", "dense-compat", "aqbe-compat")
+"""Every name that `--labels` takes."""
+
+
+def label_of(taxonomy: str, outcome: Outcome, facts: Facts) -> str:
+    """The word for an outcome in another taxonomy; the `-compat` ones look at the text as the originals do. Raises
+    KeyError for a taxonomy that is not in `LABELS`."""
+    if taxonomy == "paper-compat":
+        return _paper_compat(outcome, facts)
+    if taxonomy == "dense-compat":
+        return dense_compat(outcome)
+    if taxonomy == "aqbe-compat":
+        score = aqbe_compat(outcome)
+        return "scored" if score is None else f"{score.points}/{score.possible} {score.note}"
+    return PROJECTIONS[taxonomy](outcome)
+
+
+def _paper_compat(outcome: Outcome, facts: Facts) -> str:
+    """By the paper's own predicates on the text; an attempt that gave the harness nothing is its "no response"."""
+    if facts.turn is None or facts.failed or (facts.view.wire.status or 0) >= 400 or not outcome.reached:
+        return "non-response"
+    content = facts.text
+    calls = bool(facts.calls) or fallback_has_calls(content)
+    return paper_compat(TurnText(content, calls)) or "not counted"
+
+
+def judged_of(classified: Classified, known_text: str | None = None, labels: str | None = None) -> Judged:
+    """The line of `outcomes.jsonl` for a classified exchange; `labels` is one of `LABELS`."""
     facts, view = classified.facts, classified.facts.view
     outcome = classified.outcome
     if known_text is not None:
@@ -82,10 +111,13 @@ def judged_of(classified: Classified, known_text: str | None = None) -> Judged:
         stack=facts.stack,
         dialect=facts.assembled.dialect,
         tags=view.tags,
+        labels={} if labels is None else {labels: label_of(labels, outcome, facts)},
     )
 
 
-def classify_run(exchanges: Iterable[Exchange], stacks: dict[str, tuple[str, str]] | None = None) -> Iterator[Judged]:
+def classify_run(
+    exchanges: Iterable[Exchange], stacks: dict[str, tuple[str, str]] | None = None, labels: str | None = None
+) -> Iterator[Judged]:
     """Judge a run in order, one exchange at a time, in memory that does not grow with it. `stacks` gives (stack,
     version) by upstream name. Attempts that are still going on get no outcome."""
     memory = RunMemory()
@@ -96,7 +128,7 @@ def classify_run(exchanges: Iterable[Exchange], stacks: dict[str, tuple[str, str
         stack, version = known.get(exchange.upstream, ("", ""))
         classified = judge(view_of(exchange, stack, version), memory)
         classified.remember(memory)
-        yield judged_of(classified)
+        yield judged_of(classified, labels=labels)
 
 
-__all__ = ["MessageMap", "classify", "classify_run", "judged_of", "view_of"]
+__all__ = ["LABELS", "MessageMap", "classify", "classify_run", "judged_of", "label_of", "view_of"]

@@ -65,6 +65,14 @@ class Citing:
             return self.cite_body(why)
         return self.cite(min(start for start, _ in found), max(end for _, end in found), why)
 
+    def cite_events(self, fragments: tuple[Fragment, ...], why: str = "") -> Evidence:
+        """Evidence at the events (the whole body of a plain answer) that a value came in: cheaper than the value's own
+        place, and enough where nothing is in dispute."""
+        if not fragments:
+            return self.cite_body(why)
+        first, last = self.assembled.events[fragments[0][0]], self.assembled.events[fragments[-1][0]]
+        return self.cite(min(first.start, last.start), max(first.end, last.end), why)
+
     def cite_text(self, first: int, last: int, why: str = "", *, reasoning: bool = False) -> Evidence:
         """Evidence at characters first..last of the answer's text (or of its reasoning)."""
         turn = self.assembled.turn

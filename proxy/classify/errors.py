@@ -11,6 +11,7 @@ import re
 
 from proxy.classify.facts import Facts
 from proxy.classify.history import ARGUMENT_KINDS, BrokenTurn, message_index
+from proxy.classify.pages import by_page
 from proxy.classify.raw_text import Lifted, lift
 from proxy.classify.signed import signed
 from proxy.classify.verdict import LOG, RAW, Verdict
@@ -23,7 +24,7 @@ def diagnose(facts: Facts) -> Verdict | None:
     """The verdict on an exchange whose answer is an error; None where it is none."""
     if not facts.failed:
         return None
-    steps = (_by_page, _by_body, _by_raw_text, _by_history_first, _by_signature, _by_words, _by_history, _by_status)
+    steps = (by_page, _by_body, _by_raw_text, _by_history_first, _by_signature, _by_words, _by_history, _by_status)
     for step in steps:
         verdict = step(facts)
         if verdict is not None:
@@ -43,44 +44,7 @@ def _finish(facts: Facts, verdict: Verdict) -> Verdict:
     return verdict
 
 
-# ---------------------------------------------------------------------- pages and codes that need no text
-_GATEWAY = re.compile(
-    r"bad gateway|gateway time-?out|upstream (?:connect|request|prematurely|server|sent|timed)|no healthy upstream|"
-    r"service temporarily unavailable|nginx|cloudflare|haproxy|envoy|traefik|varnish|origin (?:web )?server|"
-    r"proxy error|x-stacktap-error",
-    re.IGNORECASE,
-)
-_NO_ROUTE = re.compile(
-    r"\A\W*(?:404 page not found|(?:file )?not found|405 method not allowed|method not allowed|unexpected endpoint.*|"
-    r"cannot (?:get|post) \S+|no route\w*|unknown (?:route|endpoint|url).*|invalid url.*|page not found)\W*\Z",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def _by_page(facts: Facts) -> Verdict | None:
-    status, text = facts.status, facts.all_error_text
-    kind = facts.assembled.body_kind
-    denied = status == 403 and re.search(r"key|token|unauthori|forbidden|denied", text, re.IGNORECASE)
-    if (status == 401 or denied) and "--" not in text:
-        return Verdict("transport.auth", remedy="send the key that the server was started with")
-    if status == 403 and not facts.view.wire.response_body.strip():
-        remedy = "name the server by an address it knows, or allow this Host or Origin (Ollama: OLLAMA_ORIGINS)"
-        return Verdict("transport.host_refused", confidence="medium", remedy=remedy)
-    if status == 429:
-        return Verdict("transport.rate_limited", remedy="slow down, or raise the limit")
-    if status in (502, 503, 504, 520, 521, 522, 523, 524) and (kind in ("html", "xml") or _GATEWAY.search(text)):
-        return Verdict("transport.gateway", remedy="raise the gateway's timeout, or talk to the server directly")
-    if status in (502, 504) and kind in ("empty", "text"):
-        return Verdict("transport.gateway", remedy="raise the gateway's timeout, or talk to the server directly")
-    if kind == "html" and status >= 400 and _GATEWAY.search(text):
-        return Verdict("transport.gateway", remedy="look into the gateway's settings, or talk to the server directly")
-    if status >= 500 and kind == "html":
-        return Verdict("transport.gateway", confidence="medium", remedy="talk to the server directly")
-    if status == 405 or (status in (404, 501) and (_NO_ROUTE.match(facts.error_text) or kind in ("html", "empty"))):
-        return Verdict("transport.wrong_route", remedy="correct the base URL or the method of the request")
-    return None
-
-
+# ---------------------------------------------------------------------- the request itself
 def _by_body(facts: Facts) -> Verdict | None:
     """The request's own body is not JSON: whatever the server calls that."""
     request = facts.request
@@ -228,10 +192,14 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
             detail="the template finds no user turn although the request holds one: the prompt was cut to fit",
             remedy="raise the context length (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or send less",
         )
+    if name == "template.render_error" and verdict.signature is None and _BARE_EXCEPTION.search(text):
+        return verdict.undetermined(LOG)
     if name == "request.bad_history" and facts.history:
         return bad_history(facts, facts.history[0])
     if name == "parser.server_error":
         return _server_error(facts, verdict)
+    if name == "engine.grammar_compile" and verdict.fault == "client" and facts.status == 400:
+        verdict.name = "request.invalid_schema"
     if name == "engine.grammar_deadlock":
         return verdict.undetermined(RAW)
     if name == "truncation.cut_inside_call" and facts.request.max_tokens is None:
@@ -244,6 +212,7 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
     return verdict
 
 
+_BARE_EXCEPTION = re.compile(r"\A\W*(?:list index out of range|unhashable type|keyerror)", re.IGNORECASE)
 _SERVERS_OWN = re.compile(r"invalid diff|extra content after end|parser error|function-wrap", re.IGNORECASE)
 _CUT = re.compile(r"unexpected end of json|unexpected end of (?:content|input)|unterminated|incomplete", re.IGNORECASE)
 
@@ -279,7 +248,8 @@ def _reader_failed(facts: Facts) -> bool:
     text = facts.error_text
     if facts.request.body_error is not None or re.search(r"https?://|\b(?:post|get) \"", text, re.IGNORECASE):
         return False
-    return facts.generates and facts.status != 400 and bool(JSON_WORDS.search(text))
+    forced = facts.choice in ("required", "named")
+    return facts.generates and (facts.status != 400 or forced) and bool(JSON_WORDS.search(text))
 
 
 def _by_status(facts: Facts) -> Verdict | None:

@@ -14,6 +14,7 @@ from proxy.classify.view import ExchangeView
 from stacks.dialects import Assembled, assemble
 from stacks.formats import CallCheck, CallScan, OfferedTools, check_call, find_calls, offered_tools
 from stacks.irregular import Irregularity
+from stacks.stack_names import stack_name
 from stacks.turn import CanonicalRequest, ErrorObject, ToolCall, Turn, Usage
 
 GENERATES = frozenset(
@@ -216,18 +217,20 @@ class Facts(Citing):
     # ------------------------------------------------------------------ who answered
     @cached_property
     def stack(self) -> str:
-        """The serving stack: as told from outside, else by its fingerprint in this exchange, else ""."""
-        return self.view.stack or fingerprint(self.view.wire, self.assembled)
+        """The serving stack by its one name: as told from outside, else by its fingerprint, else ""."""
+        return stack_name(self.view.stack) or fingerprint(self.view.wire, self.assembled)
 
     @cached_property
     def constrains(self) -> bool:
         """Whether this server is known to constrain a call while it is generated: llama-server with tools, Ollama in
-        its native mode (its call ids are 32 letters), and a forced choice anywhere that is obeyed."""
+        its native mode (its call ids are 32 letters), a forced choice or a strict tool where those are obeyed."""
         if not self.offers:
             return False
-        if self.stack == "llama.cpp":
+        if self.stack == "llamacpp":
             return True
-        if self.choice in ("required", "named") and self.stack in ("vllm", "sglang", "llama-cpp-python"):
+        if self.choice in ("required", "named") and self.stack in ("vllm", "sglang", "llamacpp_python"):
+            return True
+        if self.stack in ("vllm", "sglang") and any(_is_strict(tool.raw) for tool in self.request.tools):
             return True
         turn = self.turn
         return (
@@ -235,6 +238,11 @@ class Facts(Citing):
             and self.stack == "ollama"
             and any(re.fullmatch(r"[A-Za-z0-9]{32}", call.id or "") for call in turn.tool_calls)
         )
+
+
+def _is_strict(tool: object) -> bool:
+    inner = tool.get("function", tool) if isinstance(tool, dict) else None
+    return isinstance(inner, dict) and inner.get("strict") is True
 
 
 _SIGNS = re.compile(r"[{\[<(]")

@@ -10,7 +10,7 @@ _MAX_DEEP = 40
 
 
 def deep_messages(value: object) -> list[str]:
-    """Every text under a `message`, `error` or `detail` member of an error object, at any depth (at most 40)."""
+    """Every text under a `message`, `error`, `detail` or the like of an error object, at any depth (at most 40)."""
     found: list[str] = []
     pending: list[object] = [value]
     seen = 0
@@ -19,8 +19,10 @@ def deep_messages(value: object) -> list[str]:
         seen += 1
         if isinstance(current, dict):
             for key, member in current.items():
-                if isinstance(member, str) and key in ("message", "error", "detail", "msg", "reason"):
+                if isinstance(member, str) and key in ("message", "error", "detail", "msg", "reason", "raw"):
                     found.append(member)
+                elif isinstance(member, str) and key == "failed_generation":
+                    found.append(f"raw output: {member}")
                 elif key == "loc" and isinstance(member, (list, tuple)):
                     found.append("loc " + ".".join(map(str, member)))
                 elif isinstance(member, (dict, list)):
@@ -38,18 +40,18 @@ def fingerprint(wire: WireExchange, assembled: Assembled) -> str:
     """The serving stack's name, or "" (the sources of these marks are listed in docs/outcomes.md)."""
     server = header(wire.response_headers, "server") or ""
     if server.startswith("llama.cpp"):
-        return "llama.cpp"
+        return "llamacpp"
     turn = assembled.turn
     named = _by_mark((turn.fingerprint or "") if turn is not None else "")
     if named:
         return named
     if server.startswith("BaseHTTP/"):
-        return "mlx_lm"
+        return "mlx_server"
     if assembled.route.startswith("api_") or b"registry.ollama.ai" in wire.response_body[:2048]:
         return "ollama"
     if server == "uvicorn" and header(wire.response_headers, "openai-processing-ms"):
-        return "llama-cpp-python"
-    return "llama.cpp" if turn is not None and "timings" in turn.extra else ""
+        return "llamacpp_python"
+    return "llamacpp" if turn is not None and "timings" in turn.extra else ""
 
 
 def _by_mark(mark: str) -> str:
@@ -58,5 +60,5 @@ def _by_mark(mark: str) -> str:
     if mark.startswith("vllm-"):
         return "vllm"
     if _LLAMA_BUILD.match(mark):
-        return "llama.cpp"
-    return "mlx_lm" if _MLX.match(mark) else ""
+        return "llamacpp"
+    return "mlx_server" if _MLX.match(mark) else ""

@@ -6,18 +6,12 @@ ended it, the blind verdict stands; everywhere else the difference between the t
 
 from __future__ import annotations
 
-import json
-import re
-from dataclasses import dataclass
-
 from proxy.classify.facts import Facts
 from proxy.classify.raw_text import lift
 from proxy.classify.verdict import Verdict, outcome_of
-from results.outcomes import Delivery, Evidence, Outcome, Wrote
-from stacks.formats import TextCall, check_call, find_calls, find_markers, split_reasoning
-
-_LOOP = re.compile(r"\s?@-\d+\Z")
-"""Mark of a canary's script that repeats its last pieces for ever."""
+from proxy.classify.written import Written, answer_part, bare, canonical, read_written, squeeze
+from results.outcomes import Delivery, Evidence, Outcome
+from stacks.formats import find_calls
 
 _MODEL_CODES: dict[str, str] = {
     "malformed_call": "model.malformed_call",
@@ -25,72 +19,6 @@ _MODEL_CODES: dict[str, str] = {
     "invalid_arguments": "model.invalid_arguments",
 }
 _LIMITS = ("truncation.output_budget", "truncation.cut_inside_call")
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What the model wrote: `kind` in the words of `results.taxonomy.WROTE`, its calls as (name, arguments), the text
-    around them, and whether the calls stand inside reasoning that is never closed."""
-
-    kind: Wrote
-    calls: tuple[tuple[str, str], ...]
-    prose: str
-    text: str
-    reason: str = ""
-    inside_reasoning: bool = False
-    endless: bool = False
-
-
-def read_written(text: str, facts: Facts) -> Written:
-    """Judge a known text like any text of a model, against the tools of this request."""
-    endless = bool(_LOOP.search(text))
-    text = _untorn(_LOOP.sub("", text))
-    if not text.strip():
-        return Written("nothing", (), "", text)
-    if not facts.offers or facts.choice == "none":
-        return Written("prose", (), _answer_part(text), text, endless=endless)
-    scan = find_calls(text, facts.tools)
-    inside = not scan.standing and bool(scan.in_reasoning)
-    calls = [call for call in scan.calls if call.position in ("whole", "block", "tail", "line")]
-    if inside:
-        calls = list(scan.in_reasoning)
-    pairs = tuple((call.call.name, _canonical(call.call.arguments)) for call in calls)
-    if calls:
-        kind, reason = _kind(calls, facts)
-        return Written(kind, pairs, scan.prose_text, text, reason, inside, endless)
-    problem = next((problem for problem in scan.problems if problem.kind != "not_a_call"), None)
-    if problem is not None or scan.problems:
-        reason = (problem or scan.problems[0]).message
-        return Written("malformed_call", (), scan.prose_text, text, reason, endless=endless)
-    return Written("prose", (), scan.prose_text or text.strip(), text, endless=endless)
-
-
-def _answer_part(text: str) -> str:
-    """The text outside of reasoning."""
-    return "".join(span.of(text) for span in split_reasoning(text).answer).strip()
-
-
-def _untorn(text: str) -> str:
-    """The text without an incomplete UTF-8 sequence at its end (read as Latin-1 where it was written down)."""
-    last = text[-1:]
-    return text[:-1] if last and 0xC2 <= ord(last) <= 0xF4 and text[:-1].isascii() else text
-
-
-def _kind(calls: list[TextCall], facts: Facts) -> tuple[Wrote, str]:
-    for found in calls:
-        call = found.call
-        if call.repairs or not call.complete or not found.has_object:
-            return "malformed_call", ", ".join(call.repairs) or "the call is not complete, or its arguments no object"
-        if not found.offered:
-            return "unknown_tool", f"{call.name!r} was not offered"
-        check = check_call(call, facts.tools)
-        if not check.ok:
-            return "invalid_arguments", check.reason
-    return "valid_call", ""
-
-
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=repr)
 
 
 def sighted(facts: Facts, blind: Outcome, known_text: str) -> Outcome:
@@ -158,7 +86,7 @@ def _failed(facts: Facts, blind: Outcome, written: Written) -> Verdict:
 def _ends_so(facts: Facts, written: Written) -> bool:
     """Whether the error quotes the end of the known text: then no limit cut it, the model ends so."""
     quoted = next((found.text for text in facts.error_messages if (found := lift(text, facts.tools)) is not None), "")
-    return bool(quoted.strip()) and _squeeze(written.text).endswith(_squeeze(quoted))
+    return bool(quoted.strip()) and squeeze(written.text).endswith(squeeze(quoted))
 
 
 # ---------------------------------------------------------------------- limits
@@ -183,11 +111,11 @@ def _complete(facts: Facts, written: Written) -> bool:
         return False
     if written.calls and _delivered(facts) == written.calls:
         return True
-    return bool(written.text.strip()) and _squeeze(written.text) in _squeeze(facts.reasoning + facts.text)
+    return bool(written.text.strip()) and squeeze(written.text) in squeeze(facts.reasoning + facts.text)
 
 
 def _delivered(facts: Facts) -> tuple[tuple[str, str], ...]:
-    return tuple((judged.call.name or "", _canonical(judged.call.arguments)) for judged in facts.calls)
+    return tuple((judged.call.name or "", canonical(judged.call.arguments)) for judged in facts.calls)
 
 
 # ---------------------------------------------------------------------- native calls
@@ -227,7 +155,7 @@ def _good_call(facts: Facts, written: Written, evidence: list[Evidence], *, same
     delivered = _delivered(facts)
     if same:
         verdict = Verdict("ok.native_call", delivery="intact", evidence=evidence, detail="delivered as written")
-        if written.prose and _squeeze(written.prose) not in _squeeze(facts.text + facts.reasoning):
+        if written.prose and squeeze(written.prose) not in squeeze(facts.text + facts.reasoning):
             verdict.flags.append("parser.dropped")
             verdict.detail += "; text beside the call is missing"
         return verdict
@@ -287,6 +215,8 @@ def _in_text(facts: Facts, written: Written) -> Verdict:
         return verdict
     if where == "in_reasoning":
         return _answer_in_reasoning(facts, written)
+    if where == "dropped" and _call_like(written):
+        return Verdict("parser.dropped", delivery="dropped", evidence=evidence, detail="the call markup was lost")
     if where == "dropped":
         return Verdict("nonresponse.swallowed", delivery="dropped", evidence=evidence, detail="the answer was lost")
     if where == "constrained":
@@ -296,9 +226,15 @@ def _in_text(facts: Facts, written: Written) -> Verdict:
     return Verdict("parser.altered", delivery="altered", evidence=evidence, detail="the text was changed on its way")
 
 
+def _call_like(written: Written) -> bool:
+    """Whether the text is call markup, although no call was asked for."""
+    scan = find_calls(written.text)
+    return bool(scan.calls or scan.problems)
+
+
 def _answer_in_reasoning(facts: Facts, written: Written) -> Verdict:
     evidence = [facts.cite_body("what came")]
-    if not _answer_part(written.text):
+    if not answer_part(written.text):
         verdict = Verdict("nonresponse.reasoning_only", fault="model", delivery="intact", evidence=evidence)
         verdict.detail = "the model wrote reasoning and nothing else"
         return verdict
@@ -330,41 +266,27 @@ def _lost_call(facts: Facts, written: Written, where: Delivery) -> Verdict:
     return Verdict("parser.dropped", delivery="dropped", evidence=evidence, detail="the call is missing")
 
 
-_SPACE = re.compile(r"\s+")
-
-
-def _squeeze(text: str) -> str:
-    return _SPACE.sub("", text)
-
-
-def _bare(text: str) -> str:
-    """The text without blanks and without the markers of every format and of reasoning."""
-    for leak in reversed(find_markers(text)):
-        text = text[: leak.span.start] + text[leak.span.end :]
-    return _squeeze(text)
-
-
 def _where(facts: Facts, written: Written) -> Delivery:
     """Where the known text is in the answer: as text, in the reasoning field, nowhere, or as another text."""
-    text, reasoning = _squeeze(facts.text), _squeeze(facts.reasoning)
-    known = _squeeze(written.text)
-    core = _bare(written.text)
-    prose = _squeeze(written.prose)
-    if known and (known in text or (core and core == _bare(facts.text))):
+    text, reasoning = squeeze(facts.text), squeeze(facts.reasoning)
+    known = squeeze(written.text)
+    core = bare(written.text)
+    prose = squeeze(written.prose)
+    if known and (known in text or (core and core == bare(facts.text))):
         return "left_as_text"
     if (
         written.kind == "prose"
         and prose
-        and (prose in text or (text and _bare(written.prose).endswith(_bare(facts.text))))
+        and (prose in text or (text and bare(written.prose).endswith(bare(facts.text))))
     ):
         return "left_as_text"
-    if known in reasoning or (core and core == _bare(facts.reasoning + facts.text) and not text):
+    if known in reasoning or (core and core == bare(facts.reasoning + facts.text) and not text):
         return "in_reasoning"
     if not text and not reasoning:
         return "dropped"
     if (
         written.kind != "prose"
-        and core.startswith(_bare(facts.reasoning + facts.text))
+        and core.startswith(bare(facts.reasoning + facts.text))
         and not find_calls(facts.text).calls
     ):
         return "dropped"
@@ -378,4 +300,4 @@ def _where(facts: Facts, written: Written) -> Delivery:
 
 
 def _same_calls(facts: Facts, written: Written) -> bool:
-    return tuple((found.call.name, _canonical(found.call.arguments)) for found in facts.scan.calls) == written.calls
+    return tuple((found.call.name, canonical(found.call.arguments)) for found in facts.scan.calls) == written.calls

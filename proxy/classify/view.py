@@ -78,12 +78,16 @@ class WireMap(Protocol):
 
 @dataclass(slots=True)
 class ExchangeView:
-    """One attempt. `end` is one of `ENDS`, `end_detail` the words that came with it (an error text, a relay fault's
-    code). `stack` and `stack_version` are what the run's manifest knows, "" where nothing is known. `request_wire` and
-    `response_wire` are the lengths of the messages in bytes. `first_byte_us` and `duration_us` count from the request;
-    None where not recorded. `prompt_tokens_estimate` is an outside estimate of the prompt's size for a request whose
-    text was cut. `unreadable` says why bytes could not be read as HTTP, "" otherwise. `request_unseen`: the
-    request's body is not at hand (a transcript shows the response alone), which is not the same as an empty one."""
+    """One attempt.
+
+    `end` is one of `ENDS`, `end_detail` the words that came with it (an error text, a relay fault's code). `stack` and
+    `stack_version` are what the run's manifest knows, "" where nothing is known. `request_head` and `response_head` are
+    the wire ranges of the heads, `response_length` the bytes of the whole response; `request_map` and `response_map`
+    lead body offsets to the wire. `first_byte_us` and `duration_us` count from the request; None where not recorded.
+    `prompt_tokens_estimate` is an outside estimate of the prompt's size for a request whose text was cut. `unreadable`
+    says why bytes could not be read as HTTP, "" otherwise. `request_unseen`: the request's body is not at hand (a
+    transcript shows the response alone), which is not the same as an empty one.
+    """
 
     attempt: int
     wire: WireExchange

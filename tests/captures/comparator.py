@@ -52,6 +52,7 @@ class Asked:
     format: Any
     stream: bool
     parallel: Any
+    strict: bool
     debug: bool = False
 
 
@@ -84,7 +85,7 @@ def asked_of(record: dict[str, Any]) -> Asked:
     native = path.startswith("/api/")
     return Asked(
         path, names, choice, limit if isinstance(limit, int) else None, shape, body.get("stream", native) is True,
-        body.get("parallel_tool_calls"), bool(body.get("_debug_render_only")),
+        body.get("parallel_tool_calls"), '"strict": true' in json.dumps(tools), bool(body.get("_debug_render_only")),
     )  # fmt: skip
 
 
@@ -360,8 +361,11 @@ def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:
         name = "nonresponse.reasoning_only" if kind == "thoughts" else "parser.in_reasoning"
         return Fact({name}, {"intact"} if kind == "thoughts" else {"in_reasoning"}, "came as reasoning")
     if not came.text.strip() and not came.reasoning.strip():
-        return Fact({"nonresponse.swallowed"}, {"dropped"}, "was lost")
-    return Fact({"parser.altered", "nonresponse.swallowed"}, {"altered", "dropped"}, "came as other text")
+        name = "nonresponse.swallowed" if kind in ("prose", "thoughts") else "parser.dropped"
+        return Fact({name}, {"dropped"}, "was lost")
+    return Fact(
+        {"parser.altered", "nonresponse.swallowed", "parser.dropped"}, {"altered", "dropped"}, "came as other text"
+    )
 
 
 def _constrained(asked: Asked, came: Came, server: str) -> bool:
@@ -370,6 +374,8 @@ def _constrained(asked: Asked, came: Came, server: str) -> bool:
         or asked.choice in ("required", "named")
         or asked.format is not None
     ):
+        return True
+    if asked.strict and server.startswith(("vLLM", "SGLang")):
         return True
     return server.startswith("Ollama") and any(re.fullmatch(r"[A-Za-z0-9]{32}", each) for each in came.ids)
 

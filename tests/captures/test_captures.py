@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from proxy.exchange_files import FileExchange, captures
 from results.outcomes import Outcome, check
 from tests.captures.comparator import Fact, fact_of
 from tests.support.corpus import capture_files, shared
+from tests.support.reading_back import reads_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,25 +132,7 @@ def test_evidence_reads_back_from_the_raw_bytes(pairs: list[Pair]) -> None:
         for cited in pair.blind.evidence:
             exchange = group[cited.attempt]
             raw = exchange.request_raw if cited.direction == "request" else exchange.response_raw
-            assert 0 <= cited.start <= cited.end <= len(raw), (pair.where, cited)
-            if cited.quote and cited.end > cited.start and "status " not in cited.quote:
-                said = _echo(cited.quote.encode("utf-8", "replace"))[:40]
-                assert _in_order(said, _echo(raw[cited.start : cited.end])), (
-                    pair.where,
-                    cited,
-                )
-
-
-def _echo(data: bytes) -> bytes:
-    """Letters and digits alone: quotes are decoded, the wire has escapes and framing between them."""
-    data = re.sub(rb"\\u[0-9a-fA-F]{4}|\\[nrt]|\r\n[0-9a-f]+\r\n", b"", data)
-    return bytes(byte for byte in data if byte < 128 and chr(byte).isalnum())
-
-
-def _in_order(wanted: bytes, there: bytes) -> bool:
-    """Whether the bytes stand there in this order, with framing of a stream between them."""
-    rest = iter(there)
-    return all(byte in rest for byte in wanted)
+            assert reads_back(cited, raw), (pair.where, cited)
 
 
 def test_every_exchange_of_a_real_agent_that_finished_is_ok() -> None:

@@ -13,6 +13,7 @@ from proxy.exchange_files import from_case
 from proxy.exchange_view import view_of
 from results.outcomes import Outcome
 from tests.support.journalled import Raw, record
+from tests.support.reading_back import reads_back
 
 LAYERS = {
     "transport": "transport",
@@ -43,6 +44,7 @@ class CaseResult:
     outcome: Outcome
     good: bool
     model_wronged: bool
+    reads_back: bool
 
 
 def judge_cases(cases: Iterable[dict[str, Any]], folder: Path, *, told_stack: bool = True) -> list[CaseResult]:
@@ -55,7 +57,9 @@ def judge_cases(cases: Iterable[dict[str, Any]], folder: Path, *, told_stack: bo
     for case, exchange in zip(known, exchanges, strict=True):
         view = view_of(exchange, case["stack"] if told_stack else "", case["stack_version"] or "" if told_stack else "")
         view.prompt_tokens_estimate = case["request"].get("prompt_token_estimate")
-        results.append(_against(case, classify(view)))
+        outcome = classify(view)
+        cited = all(reads_back(each, exchange.wire(each.direction)) for each in outcome.evidence)
+        results.append(_against(case, outcome, cited and bool(outcome.evidence)))
     return results
 
 
@@ -68,14 +72,14 @@ def _how(case: dict[str, Any]) -> str:
     return "rst" if case["response"].get("disconnect") else "fin"
 
 
-def _against(case: dict[str, Any], outcome: Outcome) -> CaseResult:
+def _against(case: dict[str, Any], outcome: Outcome, cited: bool) -> CaseResult:
     label = case["label"]
     wanted = tuple(LAYERS[name] for name in (label["layer"], *(label.get("also_acceptable") or ())))
     right = any(outcome.name == name if "." in name else outcome.layer == name for name in wanted)
     needs = label["evidence_needed"]
     open_question = needs != "wire" and outcome.undetermined and (outcome.decide_by or "").startswith(needs)
     wronged = outcome.at_fault == "model" and label["is_model_failure"] is False
-    return CaseResult(case["id"], wanted, needs, outcome, right or open_question, wronged)
+    return CaseResult(case["id"], wanted, needs, outcome, right or open_question, wronged, cited)
 
 
 def confusion(results: list[CaseResult]) -> str:

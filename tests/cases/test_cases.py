@@ -29,5 +29,5 @@ def test_lookalikes_are_ok(results: list[CaseResult]) -> None:
     assert not [result.id for result in results if result.wanted == ("ok",) and result.outcome.layer != "ok"]
 
 
-def test_every_outcome_cites_bytes(results: list[CaseResult]) -> None:
-    assert not [result.id for result in results if not result.outcome.evidence]
+def test_every_citation_reads_back_from_the_journal(results: list[CaseResult]) -> None:
+    assert not [(result.id, result.outcome.evidence) for result in results if not result.reads_back]

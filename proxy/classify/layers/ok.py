@@ -39,7 +39,7 @@ def _native(facts: Facts) -> Verdict:
     call = facts.calls[0].call
     verdict = Verdict(
         "ok.native_call",
-        evidence=[facts.cite_call(call, "a valid call to an offered tool")],
+        evidence=[facts.cite_events(call.where, "a valid call to an offered tool")],
         detail=f"{len(facts.calls)} valid call{'s' if len(facts.calls) > 1 else ''}",
     )
     if facts.constrains:
@@ -77,7 +77,7 @@ def _canonical(value: object) -> str:
 def _answer(facts: Facts) -> Verdict:
     turn = facts.turn
     fragments = (*turn.where_content, *turn.where_refusal) if turn is not None else ()
-    evidence = [facts.cite_fragments(fragments, "the answer")]
+    evidence = [facts.cite_events(fragments, "the answer")]
     if not facts.offers or facts.choice == "none":
         called = bool(facts.scan.standing) and _asked_in_text(facts)
         name = "ok.text_call" if called else "ok.final_answer"
@@ -144,6 +144,14 @@ _ANNOUNCES = re.compile(
 )
 
 
+_ASKS = re.compile(
+    r"\?\s*\Z|\A\W*(?:please |can you |could you |now )?(?:list|read|write|create|find|search|open|run|show|fix|add|"
+    r"delete|remove|update|check|get|fetch|call|use|send|make|build|test|install|execute|move|rename|refactor|restructure|apply|"
+    r"look up|download|save|edit|change|implement|start|stop|click|go)\b",
+    re.IGNORECASE,
+)
+
+
 def _call_due(facts: Facts) -> bool:
     """Whether a call may have been due: the answer says that it cannot do what a tool does, announces an action and
     stops, names an offered tool, or the question shares a word with one."""
@@ -152,7 +160,7 @@ def _call_due(facts: Facts) -> bool:
         return True
     if any(len(name) > 3 and name in text for name in facts.request.tool_names) and not facts.scan.calls:
         return True
-    return not _DECLINES.search(text[-400:]) and _related(facts)
+    return not _DECLINES.search(text[-400:]) and (_related(facts) or bool(_ASKS.search(_last_user(facts)[:4000])))
 
 
 def _related(facts: Facts) -> bool:

@@ -13,6 +13,7 @@ _TERMINAL = {
     "index_reused": "protocol.delta_index",
     "arguments_type": "protocol.arguments_type",
     "id_empty": "protocol.delta_id",
+    "id_missing": "protocol.delta_id",
     "id_duplicate": "protocol.duplicate_id",
     "finish_without_calls": "protocol.finish_contradicts",
     "call_not_object": "protocol.malformed_answer",
@@ -82,7 +83,7 @@ def _encoded_twice(facts: Facts) -> Verdict | None:
 
 
 def _stops(facts: Facts, item: Irregularity) -> bool:
-    if item.code in ("index_missing", "index_reused") and facts.assembled.dialect != "openai_chat":
+    if item.code in ("index_missing", "index_reused", "id_missing") and facts.assembled.dialect != "openai_chat":
         return False
     if item.code == "finish_without_calls":
         return not facts.calls

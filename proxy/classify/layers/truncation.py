@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.classify.facts import Facts
+from proxy.classify.facts import Facts, JudgedCall
 from proxy.classify.judged import Judgement
 from proxy.classify.verdict import FLAGS, Verdict
 from results.outcomes import Evidence
@@ -29,14 +29,14 @@ def truncation(judgement: Judgement) -> Verdict | None:
 def _cut_call(facts: Facts) -> Verdict | None:
     """A delivered call whose arguments end early, or a call in the text that does: by a limit, or by a stop string."""
     broken = next((judged for judged in facts.calls if judged.verdict == "not_json"), None)
-    open_text = not facts.calls and (facts.scan.cut or _unclosed(facts))
-    if broken is None and not open_text:
-        return None
     by_limit, by_stop = facts.limit_reached, _stop_strings(facts)
-    if not by_limit and not by_stop:
+    ended = by_limit or by_stop
+    if broken is None and not (ended and not facts.calls and (facts.scan.cut or _unclosed(facts))):
         return None
     if broken is not None and not _opens_early(broken.call.arguments_text):
         return None
+    if not ended:
+        return _uncounted(facts, broken)
     cited = facts.cite_call(broken.call, "ends early") if broken is not None else _cite_tail(facts)
     return Verdict(
         "truncation.cut_inside_call",
@@ -46,6 +46,22 @@ def _cut_call(facts: Facts) -> Verdict | None:
         detail="a limit ended the answer inside a call" if by_limit else "a stop string ended the answer inside a call",
         remedy=_BUDGET if by_limit else "remove stop strings that can occur in a call's arguments",
     )
+
+
+def _uncounted(facts: Facts, broken: JudgedCall | None) -> Verdict | None:
+    """A delivered call that ends early under an output limit, where no token count tells whether the limit was met."""
+    limited = facts.request.max_tokens is not None and facts.completion_tokens is None
+    if broken is None or not broken.call.arguments_text.strip() or not limited:
+        return None
+    verdict = Verdict(
+        "truncation.cut_inside_call",
+        delivery="cut",
+        confidence="medium",
+        evidence=[facts.cite_call(broken.call, "ends early")],
+        detail=f"the arguments end early; the request allows {facts.request.max_tokens} tokens and none are counted",
+        remedy=_BUDGET,
+    )
+    return verdict.undetermined("comparison_request: the same request with a larger output limit")
 
 
 def _unclosed(facts: Facts) -> bool:

@@ -92,13 +92,17 @@ def test_left_as_text() -> None:
     assert outcome.evidence[0].quote == CALL
 
 
-@pytest.mark.parametrize("stack", ["vllm", "sglang", "ollama", "mlx_lm", "llama.cpp", "llama-cpp-python", ""])
+@pytest.mark.parametrize("stack", ["vllm", "sglang", "ollama", "mlx_lm", "llama.cpp", "mlx_inprocess", "LM Studio", ""])
 def test_left_as_text_names_the_change_for_each_stack(stack: str) -> None:
     outcome = verdict(chat(message(CALL), stack=stack))
     assert outcome.remedy is not None
-    assert {"vllm": "--tool-call-parser", "sglang": "--tool-call-parser", "ollama": "TEMPLATE"}.get(
-        stack, ""
-    ) in outcome.remedy
+    words = {
+        "vllm": "--tool-call-parser",
+        "sglang": "--tool-call-parser",
+        "ollama": "TEMPLATE",
+        "mlx_inprocess": "--parse",
+    }
+    assert words.get(stack, "") in outcome.remedy
 
 
 def test_left_as_text_although_finish_announces_calls() -> None:

@@ -1,0 +1,65 @@
+"""Answers that need no reading: statuses that mean one thing, pages of gateways, routes that are not served."""
+
+from __future__ import annotations
+
+import re
+
+from proxy.classify.facts import Facts
+from proxy.classify.verdict import Verdict
+from results.outcomes import Confidence
+
+_GATEWAY = re.compile(
+    r"bad gateway|gateway time-?out|upstream (?:connect|request|prematurely|server|sent|timed)|no healthy upstream|"
+    r"service temporarily unavailable|nginx|cloudflare|haproxy|envoy|traefik|varnish|origin (?:web )?server|"
+    r"proxy error|x-stacktap-error",
+    re.IGNORECASE,
+)
+_NO_ROUTE = re.compile(
+    r"\A\W*(?:404 page not found|(?:file )?not found|405 method not allowed|method not allowed|unexpected endpoint.*|"
+    r"cannot (?:get|post) \S+|no route\w*|unknown (?:route|endpoint|url).*|invalid url.*|page not found)\W*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def by_page(facts: Facts) -> Verdict | None:
+    """The verdict on an answer whose status, page or route says enough; None where its text has to be read."""
+    return _by_code(facts) or _by_gateway(facts) or _by_route(facts)
+
+
+def _by_code(facts: Facts) -> Verdict | None:
+    """Statuses that mean one thing whatever the body says."""
+    status, text = facts.status, facts.all_error_text
+    denied = status == 403 and re.search(r"key|token|unauthori|forbidden|denied", text, re.IGNORECASE)
+    if (status == 401 or denied) and "--" not in text:
+        return Verdict("transport.auth", remedy="send the key that the server was started with")
+    if status == 403 and not facts.view.wire.response_body.strip():
+        remedy = "name the server by an address it knows, or allow this Host or Origin (Ollama: OLLAMA_ORIGINS)"
+        return Verdict("transport.host_refused", confidence="medium", remedy=remedy)
+    if status == 408:
+        return Verdict("transport.timeout_read", remedy="raise the timeout of client and gateway, or stream")
+    return Verdict("transport.rate_limited", remedy="slow down, or raise the limit") if status == 429 else None
+
+
+def _by_gateway(facts: Facts) -> Verdict | None:
+    """Pages and texts of proxies in front of the server."""
+    status, kind = facts.status, facts.assembled.body_kind
+    named = bool(_GATEWAY.search(facts.all_error_text))
+    page = kind in ("html", "xml")
+    if status in (502, 504) and (page or named or kind in ("empty", "text")):
+        return Verdict("transport.gateway", remedy="raise the gateway's timeout, or talk to the server directly")
+    if status in (503, 520, 521, 522, 523, 524) and (page or named):
+        return Verdict("transport.gateway", remedy="raise the gateway's timeout, or talk to the server directly")
+    if kind == "html" and status >= 400 and (named or status >= 500):
+        confidence: Confidence = "high" if named else "medium"
+        remedy = "look into the gateway's settings, or talk to the server directly"
+        return Verdict("transport.gateway", confidence=confidence, remedy=remedy)
+    return None
+
+
+def _by_route(facts: Facts) -> Verdict | None:
+    """An address or method that this server does not serve."""
+    status, kind = facts.status, facts.assembled.body_kind
+    nothing_there = _NO_ROUTE.match(facts.error_text) is not None or kind in ("html", "empty")
+    if status == 405 or (status in (404, 501) and nothing_there):
+        return Verdict("transport.wrong_route", remedy="correct the base URL or the method of the request")
+    return None
