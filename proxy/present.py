@@ -22,6 +22,12 @@ from stacks.dialects.exchange import Assembled
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _LONGEST_TEXT = 4000
+_LONGEST_PROMPT = 400
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 exchange`, `2 exchanges`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def printable(text: str) -> str:
@@ -162,6 +168,9 @@ def _ending(exchange: Exchange) -> Iterator[str]:
 def exchange_lines(exchange: Exchange) -> Iterator[str]:
     """An exchange assembled: what was asked, what came back as one turn, what was odd, and the verdict."""
     yield from _heading(exchange)
+    judged = next(classify_run([exchange]), None)
+    if judged is not None:
+        yield from verdict_lines(judged)
     yield ""
     if exchange.request is None:
         for label, direction in ((">", "request"), ("<", "response")):
@@ -186,17 +195,13 @@ def exchange_lines(exchange: Exchange) -> Iterator[str]:
         if note.kind != "connected":
             yield from _note(note.kind, note.fields)
     yield from _ending(exchange)
-    judged = next(classify_run([exchange]), None)
-    if judged is not None:
-        yield ""
-        yield from verdict_lines(judged)
 
 
 def _came_as(exchange: Exchange, assembled: Assembled) -> str:
     pieces = exchange.pieces("response")
     first = f", first byte after {_milliseconds(pieces[0].at_us)}" if pieces else ""
     kind = "stream" if assembled.streamed else assembled.body_kind
-    return f"{assembled.dialect}, {kind}, {len(pieces)} pieces{first}"
+    return f"{assembled.dialect}, {kind}, {counted(len(pieces), 'piece')}{first}"
 
 
 def _asked(assembled: Assembled) -> Iterator[str]:
@@ -205,10 +210,12 @@ def _asked(assembled: Assembled) -> Iterator[str]:
         return
     if request.body_error:
         yield f"  the body cannot be read: {printable(request.body_error)}"
+    if not request.messages and request.model is None:
+        return
     tools = printable(", ".join(tool.name or "?" for tool in request.tools)) or "none"
-    yield f"  model {printable(str(request.model))}, {len(request.messages)} messages, tools: {tools}"
+    yield f"  model {printable(str(request.model))}, {counted(len(request.messages), 'message')}, tools: {tools}"
     for message in request.messages[-1:]:
-        yield from _quoted(f"  last message ({printable(str(message.role))})", message.content or "")
+        yield from _quoted(f"  last message ({printable(str(message.role))})", message.content or "", _LONGEST_PROMPT)
 
 
 def answered_lines(assembled: Assembled, body: bytes) -> Iterator[str]:
@@ -235,9 +242,9 @@ def answered_lines(assembled: Assembled, body: bytes) -> Iterator[str]:
         yield f"  odd: {printable(irregularity.message)} ({where})"
 
 
-def _quoted(label: str, text: str) -> Iterator[str]:
-    shown = printable(text[:_LONGEST_TEXT])
-    cut = f"  (cut: {len(text)} characters in all)" if len(text) > _LONGEST_TEXT else ""
+def _quoted(label: str, text: str, longest: int = _LONGEST_TEXT) -> Iterator[str]:
+    shown = printable(text[:longest])
+    cut = f"  (the first {longest} of {len(text)} characters)" if len(text) > longest else ""
     lines = shown.splitlines() or [""]
     if len(lines) == 1:
         yield f"{label}: {lines[0]}{cut}"
@@ -276,19 +283,30 @@ def summary_facts(reader: RunReader) -> dict[str, Any]:
     ends: Counter[str] = Counter()
     statuses: Counter[str] = Counter()
 
-    def counted(exchanges: Iterable[Exchange]) -> Iterator[Exchange]:
+    def seen(exchanges: Iterable[Exchange]) -> Iterator[Exchange]:
         for exchange in exchanges:
             ends[exchange.end] += 1
             if exchange.response is not None:
                 statuses[str(exchange.response.status)] += 1
             yield exchange
 
-    outcomes: Counter[str] = Counter(judged.outcome.name for judged in classify_run(counted(reader)))
+    outcomes: Counter[str] = Counter()
+    ran: Counter[str] = Counter()
+    stopped: dict[str, tuple[int, str | None]] = {}
+    for judged in classify_run(seen(reader)):
+        outcome = judged.outcome
+        outcomes[outcome.name] += 1
+        if outcome.name != "ok.service":
+            ran[outcome.model_ran] += 1
+        if outcome.layer != "ok":
+            stopped.setdefault(outcome.name, (judged.attempt, outcome.remedy or outcome.decide_by))
     return {
         "attempts": sum(ends.values()),
         "ends": dict(ends.most_common()),
         "statuses": dict(sorted(statuses.items())),
         "outcomes": dict(outcomes.most_common()),
+        "model_ran": dict(ran),
+        "findings": {name: {"first_attempt": first, "advice": advice} for name, (first, advice) in stopped.items()},
         "problems": reader.problems.describe(),
     }
 
@@ -296,7 +314,7 @@ def summary_facts(reader: RunReader) -> dict[str, Any]:
 def run_summary(reader: RunReader) -> list[str]:
     """A run in a few lines, for the end of a recording."""
     facts = summary_facts(reader)
-    lines = [f"{facts['attempts']} exchanges recorded in {reader.folder}"]
+    lines = [f"{counted(facts['attempts'], 'exchange')} recorded in {reader.folder}"]
     unusual = {end: count for end, count in facts["ends"].items() if end != "complete"}
     if unusual:
         lines.append("ended otherwise than complete: " + _counts(unusual))
@@ -304,7 +322,21 @@ def run_summary(reader: RunReader) -> list[str]:
         lines.append("statuses: " + _counts(facts["statuses"]))
     if facts["outcomes"]:
         lines.append("outcomes: " + _counts(facts["outcomes"]))
+        lines.append(_ran_in_words(facts["model_ran"]))
+    for name, finding in facts["findings"].items():
+        advice = f": {printable(finding['advice'])}" if finding["advice"] else ""
+        lines.append(f"{name}, first in attempt {finding['first_attempt']}{advice}")
     return lines + [f"note: {problem}" for problem in facts["problems"]]
+
+
+def _ran_in_words(ran: dict[str, int]) -> str:
+    """Whether the model ran, over the exchanges that asked it to."""
+    asked = sum(ran.values())
+    if not asked:
+        return "no exchange asked a model for anything"
+    unknown = f", in {ran['unknown']} the record does not tell" if ran.get("unknown") else ""
+    rate = "; its rate is undefined, not 0 %" if ran.get("no", 0) == asked else ""
+    return f"the model ran in {ran.get('yes', 0)} of {asked}{unknown}{rate}"
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from proxy.recordings import RecordedAnswer, Recordings
+from proxy.rewrite import parse_target
 from results.body import decode_body
 from results.http1 import Framer, Head, Kind
 
@@ -131,7 +132,9 @@ class _Connection(asyncio.Protocol):
             fields = dict(head.headers())
             coding = next((value for name, value in fields.items() if name.lower() == "content-encoding"), "")
             body = decode_body(wire_body, 0, chunked=head.chunked, content_encoding=coding).data
-            method, target = head.method.decode("latin-1"), head.target.decode("latin-1")
+            # Clients may keep the base URL that the recording was made with, tags and all.
+            target = (parse_target(head.target, frozenset()).rest or head.target).decode("latin-1")
+            method = head.method.decode("latin-1")
             await self.server.send(transport, self.server.answer(method, target, body))
 
 

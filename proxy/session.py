@@ -81,6 +81,11 @@ class RecordingSession:
         self.loading: dict[str, asyncio.Future[Any]] = {}
         """By upstream name: done when its in-process model is loaded, with the EngineError where that failed."""
 
+    @property
+    def reference(self) -> str:
+        """What `show` and the other commands know this run by."""
+        return self.run if self.options.out is None else str(self.folder.absolute())
+
     def base_url(self, name: str | None = None) -> str:
         """Where clients find an upstream (the first by default): no trailing slash, no /v1."""
         return self.relay.base_url(self.upstreams[0].name if name is None else name)

@@ -69,7 +69,10 @@ def create(out: Path | None = None, *, base: Path | None = None) -> tuple[str, P
                 raise RunFolderError(
                     f"{out} already holds a recorded run; nothing was overwritten. Choose another --out"
                 )
+            if out.is_dir() and any(os.scandir(out)):
+                raise RunFolderError(f"{out} holds other files; choose a new or an empty folder for --out")
             out.mkdir(mode=0o700, parents=True, exist_ok=True)
+            out.chmod(0o700)
             return new_run_id(), out
         folder = base or runs_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

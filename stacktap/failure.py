@@ -9,3 +9,12 @@ class CouldNotRunError(Exception):
     def __init__(self, message: str, exit_code: int = 3) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def cannot_write(failure: OSError) -> str:
+    """What to say where a file or folder of stacktap's own cannot be made."""
+    where = failure.filename or "stacktap's folders"
+    return (
+        f"cannot write {where}: {failure.strerror or failure}; make it writable, or choose other folders by "
+        "XDG_DATA_HOME, XDG_CACHE_HOME and XDG_STATE_HOME"
+    )

@@ -18,7 +18,6 @@ OPTIONS: tuple[Callable[..., Any], ...] = (
         "--upstream",
         "upstreams",
         multiple=True,
-        required=True,
         metavar="[NAME=]URL",
         help="The server: http://..., https://..., mlx:MODEL_DIR or llamacpp:MODEL.gguf. Repeat for several.",
     ),
@@ -46,6 +45,10 @@ def recording_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def session_options(shared: dict[str, Any], **relay: Any) -> SessionOptions:
     """The session that the shared options ask for; `relay` are further fields of `RelayConfig`."""
+    if not shared["upstreams"]:
+        raise click.UsageError(
+            "say which server to record: --upstream http://localhost:8080 (or mlx:MODEL_DIR, llamacpp:MODEL.gguf)"
+        )
     from proxy.relay import RelayConfig
     from proxy.session import SessionOptions
     from results.journal import SEGMENT_BYTES

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from stacktap.failure import CouldNotRunError
+from stacktap.failure import CouldNotRunError, cannot_write
 
 SELFDRIVING = "selfdriving"
 
@@ -70,8 +70,10 @@ def build_canary(
             spec = member_spec(name)
             folder = out or canaries_folder() / name
         built = ensure_built(spec, folder)
-    except (CanaryError, OSError) as failure:
+    except CanaryError as failure:
         raise CouldNotRunError(str(failure)) from None
+    except OSError as failure:
+        raise CouldNotRunError(cannot_write(failure)) from None
     if as_json:
         click.echo(json.dumps({"version": 1, "folder": str(built.folder), "gguf": str(built.gguf), **built.manifest}))
         return
@@ -80,16 +82,18 @@ def build_canary(
 
 
 @command.command("verify")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), required=False)
+@click.argument("canary", default="hermes")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def verify_canary(folder: Path | None, as_json: bool) -> None:
-    """Prove by a forward pass of its own what the canary in FOLDER writes, and that its files are unchanged."""
-    from probe.canary import CanaryError, default_spec, ensure_built, verify
+def verify_canary(canary: str, as_json: bool) -> None:
+    """Prove by a forward pass of its own what CANARY (a name, or a folder) writes, and that its files are unchanged."""
+    from probe.canary import CanaryError, canary_names, ensure_built, member_spec, verify
     from stacks.locations import canaries_folder
 
     try:
-        if folder is None:
-            folder = ensure_built(default_spec(), canaries_folder() / "hermes").folder
+        if canary in canary_names() and not Path(canary).is_dir():
+            folder = ensure_built(member_spec(canary), canaries_folder() / canary).folder
+        else:
+            folder = Path(canary)
         found = verify(folder)
     except (CanaryError, OSError) as failure:
         raise CouldNotRunError(str(failure)) from None
@@ -100,12 +104,14 @@ def verify_canary(folder: Path | None, as_json: bool) -> None:
     else:
         for name in found.changed:
             click.echo(f"CHANGED  {name}: not the file that was built")
-        for check in found.scripts:
+        for check in dict.fromkeys(found.scripts):
             click.echo(f"{'ok' if check.ok else 'WRONG':8} [[{check.script}]] margin {check.margin:.1f} logits")
             if not check.ok:
                 click.echo(f"         wanted {check.wanted!r}\n         wrote  {check.written!r}")
         for cache, reach in found.separation.items():
             apart = ", ".join(f"{tokens} tokens at {position}" for position, tokens in reach.items())
             click.echo(f"two triggers are told apart ({cache} cache) from {apart}")
+        good = sum(check.ok for check in found.scripts)
+        click.echo(f"{good} of {len(found.scripts)} checks are right; {len(found.changed)} files were changed")
     if not found.ok:
         raise click.exceptions.Exit(1)

@@ -64,6 +64,8 @@ def _run(run: str, labels: str | None, as_json: bool) -> None:
                 out.write(encode(judged) + b"\n")
         temporary.replace(reader.folder / "outcomes.jsonl")
     except (RunNotFoundError, JournalMissingError, NewerSchemaError, OSError) as failure:
+        if isinstance(failure, BrokenPipeError):
+            raise
         raise CouldNotRunError(str(failure)) from None
     if as_json:
         facts = {"version": 1, "folder": str(reader.folder), **table.as_json()}

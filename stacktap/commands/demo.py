@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stacktap.failure import CouldNotRunError
+from stacktap.failure import CouldNotRunError, cannot_write
+from stacktap.program import program
 
 if TYPE_CHECKING:
     from probe.findings import Finding
     from probe.known_answer import Setup
+    from proxy.session import RecordingSession
     from stacks.server_process import RunningServer
 
 
@@ -46,10 +48,12 @@ def command(stack: str, env: Path | None, out: Path | None, as_json: bool) -> No
         if not as_json:
             _introduce(recipe.name, known, len(setups))
         with termination_as_interrupt():
-            folder, servers = run(_demonstrate(recipe.name, env, out, canary, setups))
+            session, servers = run(_demonstrate(recipe.name, env, out, canary, setups))
     except (LaunchError, CanaryError, SessionError) as failure:
         raise CouldNotRunError(str(failure)) from None
-    _tell(folder, servers, setups, known, as_json)
+    except PermissionError as failure:
+        raise CouldNotRunError(cannot_write(failure)) from None
+    _tell(session, servers, setups, known, as_json)
 
 
 def _introduce(stack: str, known: str, ways: int) -> None:
@@ -62,8 +66,8 @@ def _introduce(stack: str, known: str, ways: int) -> None:
 
 async def _demonstrate(
     stack: str, env: Path | None, out: Path | None, canary: Any, setups: tuple[Setup, ...]
-) -> tuple[Path, dict[str, RunningServer]]:
-    """Start a server for each setup, ask each plain and streamed through one relay; the run folder and the servers."""
+) -> tuple[RecordingSession, dict[str, RunningServer]]:
+    """Start a server for each setup, ask each plain and streamed through one relay; the session and the servers."""
     from probe.known_answer import ask, model_for, weather_request
     from proxy.session import RecordingSession, SessionOptions
     from results.manifest import known
@@ -96,19 +100,24 @@ async def _demonstrate(
                 for stream in (False, True):
                     tags = f"setup={setup.name},mode={'stream' if stream else 'plain'}"
                     await ask(session.base_url(setup.name), weather_request(name, stream=stream), tags)
-    return session.folder, servers
+    return session, servers
 
 
 def _tell(
-    folder: Path, servers: dict[str, RunningServer], setups: tuple[Setup, ...], known: str, as_json: bool
+    session: RecordingSession, servers: dict[str, RunningServer], setups: tuple[Setup, ...], known: str, as_json: bool
 ) -> None:
     from probe.findings import known_answer_findings
     from results.reader import RunReader
 
-    findings = known_answer_findings(RunReader(folder), known)
+    findings = known_answer_findings(RunReader(session.folder), known)
     expected = 2 * len(setups)
     if as_json:
-        facts = {"version": 1, "folder": str(folder), "known_text": known, "exchanges": [f.facts() for f in findings]}
+        facts = {
+            "version": 1,
+            "folder": str(session.folder),
+            "known_text": known,
+            "exchanges": [f.facts() for f in findings],
+        }
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
         for number, setup in enumerate(setups, 1):
@@ -119,10 +128,9 @@ def _tell(
                 for line in finding.lines():
                     click.echo(f"   {line}")
             _conclude(setup, ours)
-        click.echo(f"\nrecorded: {folder}\n  stacktap show {folder.name}      all exchanges")
-        click.echo(
-            f"  stacktap show {folder.name} {findings[-1].attempt if findings else 1}    one of them, with the bytes"
-        )
+        show = f"{program()} show {session.reference}"
+        click.echo(f"\nrecorded: {session.folder}\n  {show}      every exchange")
+        click.echo(f"  {show} {findings[-1].attempt if findings else 1}    one of them, with the bytes")
     if len(findings) < expected or any(not f.lost_nothing for f in findings if f.tags.get("setup") == setups[0].name):
         raise click.exceptions.Exit(1)
 

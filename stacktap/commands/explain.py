@@ -31,6 +31,8 @@ def command(run: str, attempt: int, as_json: bool) -> None:
             raise CouldNotRunError(f"there is no finished attempt {attempt}; `stacktap show {run}` lists them")
         wires = _wires(RunReader(reader.folder), {cited.attempt for cited in judged.outcome.evidence})
     except (RunNotFoundError, JournalMissingError, NewerSchemaError, OSError) as failure:
+        if isinstance(failure, BrokenPipeError):
+            raise
         raise CouldNotRunError(str(failure)) from None
 
     def wire(number: int, direction: str) -> bytes | None:

@@ -13,6 +13,7 @@ import click
 
 from stacktap.commands._recording import recording_options, session_options
 from stacktap.failure import CouldNotRunError
+from stacktap.program import program
 
 if TYPE_CHECKING:
     from proxy.session import RecordingSession
@@ -129,4 +130,4 @@ def _report(session: RecordingSession, as_json: bool) -> None:
 
     for line in run_summary(RunReader(session.folder)):
         click.echo(line, err=True)
-    click.echo(f"see it: stacktap show {session.run}", err=True)
+    click.echo(f"see it: {program()} show {session.reference}", err=True)

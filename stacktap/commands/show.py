@@ -29,6 +29,8 @@ def command(run: str, attempt: int | None, raw: bool, as_json: bool) -> None:
             return
         exchange = reader.read(attempt)
     except (RunNotFoundError, JournalMissingError, NewerSchemaError, OSError) as failure:
+        if isinstance(failure, BrokenPipeError):
+            raise
         raise CouldNotRunError(str(failure)) from None
     if exchange is None:
         raise CouldNotRunError(f"there is no attempt {attempt} in {reader.folder}; `stacktap show {run}` lists them")
@@ -40,10 +42,13 @@ def command(run: str, attempt: int | None, raw: bool, as_json: bool) -> None:
 
 
 def _show_run(reader: Any, as_json: bool, present: Any) -> None:
-    for exchange in reader:
+    shown = 0
+    for shown, exchange in enumerate(reader, 1):  # noqa: B007 - counted for the line after the loop
         if as_json:
             click.echo(json.dumps({"version": 1, **present.row_facts(exchange)}, ensure_ascii=False))
         else:
             click.echo(present.row(exchange))
+    if not shown:
+        click.echo("nothing was recorded: no request reached the relay", err=True)
     for problem in reader.problems.describe():
         click.echo(f"note: {problem}", err=True)

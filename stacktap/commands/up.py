@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stacktap.failure import CouldNotRunError
+from stacktap.program import program
 
 if TYPE_CHECKING:
     from stacks.launch import RunningServer
@@ -84,5 +85,5 @@ def _announce(running: RunningServer, seconds: float, as_json: bool) -> None:
     click.echo(f"{running.stack} {running.version} is ready at {running.url}")
     click.echo(f"  command  {printable_command(running.command)}")
     click.echo(f"  log      {running.log_path}")
-    click.echo(f"  record   stacktap wrap --upstream {running.url} -- YOUR-AGENT ...")
+    click.echo(f"  record   {program()} wrap --upstream {running.url} -- YOUR-AGENT ...")
     click.echo("  Ctrl-C stops it")

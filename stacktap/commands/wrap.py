@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stacktap.commands._recording import recording_options, session_options
+from stacktap.program import program
 
 if TYPE_CHECKING:
     from proxy.clients import Pointing
@@ -80,7 +81,7 @@ async def _wrap(options: SessionOptions, models: tuple[str, ...], agent: tuple[s
             code = await run_child(filled_command(agent, pointing.relay_url), environment)
     if live is not None:
         live.close()
-    _summary(session, pointing, agent, as_json)
+    _summary(session, pointing, agent, code, as_json)
     return code
 
 
@@ -89,22 +90,25 @@ def _owns_a_terminal() -> bool:
     return any(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
-def _summary(session: RecordingSession, pointing: Pointing, agent: tuple[str, ...], as_json: bool) -> None:
+def _summary(session: RecordingSession, pointing: Pointing, agent: tuple[str, ...], code: int, as_json: bool) -> None:
     from proxy.clients import bypass_advice
     from proxy.present import run_summary, summary_facts
     from results.reader import RunReader
 
     reader = RunReader(session.folder)
+    nothing = session.recorder.status()["attempts"] == 0
+    advice = bypass_advice(agent, pointing) if nothing else ""
     if as_json:
-        facts = {"version": 1, "run": session.run, "folder": str(session.folder), **summary_facts(reader)}
-        click.echo(json.dumps(facts), err=True)
+        facts = {"version": 1, "run": session.run, "folder": str(session.folder), "exit_code": code}
+        click.echo(json.dumps({**facts, **summary_facts(reader), "bypassed": advice or None}), err=True)
         return
-    lines = run_summary(reader)
-    status = session.recorder.status()
+    lines = [f"the command ended with exit code {code}"] if code else []
+    lines += [advice] if advice else run_summary(reader)
+    if len(session.upstreams) > 1:
+        lines.append(f"the variables pointed at {session.upstreams[0].name} alone, the first --upstream")
+    if not nothing:
+        lines.append(f"see it: {program()} show {session.reference}")
     click.echo("", err=True)
-    if status["attempts"] == 0:
-        click.echo(f"stacktap: {bypass_advice(agent, pointing)}", err=True)
     for line in lines:
         click.echo(f"stacktap: {line}", err=True)
-    click.echo(f"stacktap: see it: stacktap show {session.run}", err=True)
     sys.stderr.flush()

@@ -112,4 +112,4 @@ def test_the_command_works(line: str, home: Path) -> None:
 def test_the_stand_in_agent_is_recorded(home: Path) -> None:
     with chat_server() as url:
         done = run_line(home, ["stacktap", "wrap", "--upstream", url, "--", "mini", "-t", "x"])
-    assert "1 exchanges recorded" in done.stderr
+    assert "1 exchange recorded" in done.stderr

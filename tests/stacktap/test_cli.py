@@ -83,7 +83,7 @@ def test_the_proxy_listens_quickly(tmp_path: Path) -> None:
     ("arguments", "code", "says"),
     [
         (["prxy"], 2, "Did you mean 'proxy'"),
-        (["proxy"], 2, "--upstream"),
+        (["proxy"], 2, "--upstream http://localhost:8080"),
         (["proxy", "--upstream", "ftp://x"], 3, "unknown scheme"),
         (["proxy", "--upstream", "localhost:8080"], 3, "http://localhost:8080"),
         (["proxy", "--upstream", "mlx:/no/such/model"], 3, "there is no /no/such/model"),

@@ -30,7 +30,7 @@ def test_an_agent_runs_recorded_and_its_exit_code_is_passed_on(tmp_path: Path) -
         done = stacktap(tmp_path, "wrap", "--upstream", f"{url}/v1", "--", *python(f"{ASK}; raise SystemExit(41)"))
     assert done.returncode == 41, done.stderr
     assert done.stdout == "200\n"
-    assert "1 exchanges recorded" in done.stderr
+    assert "1 exchange recorded" in done.stderr
     assert "ok." in done.stderr
 
 
