@@ -120,4 +120,4 @@ def _report(session: RecordingSession, as_json: bool) -> None:
 
     for line in run_summary(RunReader(session.folder)):
         click.echo(line, err=True)
-    click.echo(f"see it: stacktap show {session.run}", err=True)
+    click.echo(f"see it: stacktap show {session.reference}", err=True)

@@ -94,5 +94,5 @@ def _summary(session: RecordingSession, pointing: Pointing, agent: tuple[str, ..
         click.echo(f"stacktap: {bypass_advice(agent, pointing)}", err=True)
     for line in lines:
         click.echo(f"stacktap: {line}", err=True)
-    click.echo(f"stacktap: see it: stacktap show {session.run}", err=True)
+    click.echo(f"stacktap: see it: stacktap show {session.reference}", err=True)
     sys.stderr.flush()
