@@ -25,8 +25,9 @@ from results.window import RequestWindow
 
 log = logging.getLogger(__name__)
 
-MAX_QUEUED_BYTES = 64 << 20
-"""Above this the relay is asked to stop reading (64 MiB)."""
+MAX_QUEUED_BYTES = 4 << 20
+"""Above this the relay is asked to stop reading (4 MiB: what is queued is lost to a kill, so it may only be what the
+writer does in about 50 ms)."""
 
 DRAIN_SECONDS = 0.02
 """How long events may wait. Each turn costs a wake-up, whatever it finds; two turns fit into the promised 50 ms."""
@@ -39,7 +40,9 @@ RETRY_SECONDS = 0.5
 SWITCH_INTERVAL = 0.0005
 """How long the writer thread may keep the interpreter from the event loop (Python's default is 5 ms)."""
 
-_EVENT_BYTES = 200
+_EVENT_BYTES = 2000
+"""An event without data costs the writer as much as so many bytes of data."""
+
 _WITH_DATA = (ResponseData, RequestData, OpaqueData)
 _BATCH_EVENTS = 2000
 _BATCH_BYTES = 4 << 20

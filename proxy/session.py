@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -83,8 +84,8 @@ class RecordingSession:
 
     @property
     def reference(self) -> str:
-        """What `show` and the other commands know this run by."""
-        return self.run if self.options.out is None else str(self.folder.absolute())
+        """What other commands find the run by: its id, or its folder where that lies elsewhere (`out`)."""
+        return self.run if self.options.out is None else shlex.quote(str(self.folder.absolute()))
 
     def base_url(self, name: str | None = None) -> str:
         """Where clients find an upstream (the first by default): no trailing slash, no /v1."""

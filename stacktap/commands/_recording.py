@@ -25,8 +25,14 @@ OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen here; a free port by default."),
     click.option("--by-prefix", is_flag=True, help="One port for several upstreams: /NAME/... chooses."),
     click.option("--keep-host", is_flag=True, help="Forward the client's Host header as it came."),
-    click.option("--connect-timeout", type=float, default=10.0, show_default=True, help="Seconds."),
-    click.option("--read-timeout", type=float, help="Seconds without a byte from the server; no limit by default."),
+    click.option(
+        "--connect-timeout", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True, help="Seconds."
+    ),
+    click.option(
+        "--read-timeout",
+        type=click.FloatRange(0, min_open=True),
+        help="Seconds without a byte from the server; no limit by default.",
+    ),
     click.option("--cacert", type=click.Path(exists=True, dir_okay=False), help="CA file for https upstreams."),
     click.option("--insecure", is_flag=True, help="Do not check the certificates of https upstreams."),
     click.option("--strict", is_flag=True, help="Refuse traffic when the record cannot be written."),

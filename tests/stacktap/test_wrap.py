@@ -125,3 +125,15 @@ def test_closed_standard_streams_do_no_harm(tmp_path: Path) -> None:
     command = command_line("wrap", "--upstream", "http://127.0.0.1:1", "--", "sh", "-c", "exit 6")
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command]
     assert subprocess.run(closed, env=environment(tmp_path), timeout=60, check=False).returncode == 6
+
+
+def test_a_run_made_elsewhere_is_found_by_what_is_printed(tmp_path: Path) -> None:
+    done = stacktap(tmp_path, "wrap", "--upstream", "http://127.0.0.1:1", "--out", "run", "--", "true")
+    printed = done.stderr.rpartition("stacktap show ")[2].strip()
+    assert stacktap(tmp_path, "show", printed).returncode == 0
+
+
+def test_a_timeout_that_is_none_is_refused(tmp_path: Path) -> None:
+    options = ("--read-timeout", "0"), ("--connect-timeout", "-1")
+    for option in options:
+        assert stacktap(tmp_path, "wrap", "--upstream", "http://127.0.0.1:1", *option, "--", "true").returncode == 2
