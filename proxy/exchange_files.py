@@ -36,6 +36,9 @@ class FileExchange:
     known_text: str | None = None
     fields: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.id = self.id.encode("utf-8", "backslashreplace").decode("utf-8")
+
 
 def load_exchanges(data: bytes) -> Iterator[FileExchange]:
     """Every exchange in a file's bytes, whatever of the known forms it is. Raises ExchangeFileError."""
@@ -270,7 +273,7 @@ def from_capture(record: dict[str, Any], attempt: int, stack: str, version: str)
     )
     coded = record.get("response_raw_base64")
     if isinstance(coded, str):
-        response_raw = base64.b64decode(coded)
+        response_raw = _from_base64(coded)
     else:
         response_raw = str(record.get("response_raw") or "").encode("utf-8", "surrogatepass")
     request = read_request(request_raw)
@@ -282,7 +285,7 @@ def from_capture(record: dict[str, Any], attempt: int, stack: str, version: str)
     if (end == ends.COMPLETE and not response.complete) or not response.status:
         end = ends.CLOSED_EARLY if end == ends.COMPLETE else end
     seconds = record.get("seconds")
-    micros = round(seconds * 1_000_000) if isinstance(seconds, (int, float)) else None
+    micros = round(seconds * 1_000_000) if isinstance(seconds, (int, float)) and 0 <= seconds < 1e9 else None
     view = _view(attempt, request, response, end, ended, stack=stack, stack_version=version, duration_us=micros)
     known = record.get("canary_text")
     return FileExchange(
@@ -300,8 +303,7 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
     entries = _object(har.get("log")).get("entries")
     for attempt, entry in enumerate(entries if isinstance(entries, list) else [], 1):
         asked, got = _object(_object(entry).get("request")), _object(_object(entry).get("response"))
-        url = urlsplit(str(asked.get("url") or "/"))
-        target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+        target = _target(str(asked.get("url") or "/"))
         request_raw = write_request(
             str(asked.get("method") or "GET"),
             target,
@@ -311,7 +313,7 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
         content = _object(got.get("content"))
         text = _bytes(content.get("text"))
         if content.get("encoding") == "base64":
-            text = base64.b64decode(text)
+            text = _from_base64(text)
         status = got.get("status")
         response_raw = (
             write_response(status, _har_headers(got, ()), text) if isinstance(status, int) and status else b""
@@ -320,6 +322,22 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
         request, response = read_request(request_raw), read_response(response_raw)
         end = ends.COMPLETE if response.status else _case_end(True, detail)
         yield FileExchange(str(attempt), _view(attempt, request, response, end, detail), request_raw, response_raw)
+
+
+def _target(url: str) -> str:
+    """The request target of a URL; of one that cannot be read, all of it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+def _from_base64(text: str | bytes) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except ValueError as error:
+        raise ExchangeFileError(f"a body said to be base64 is none: {error}") from None
 
 
 def _har_headers(part: dict[str, Any], without: tuple[str, ...]) -> list[tuple[str, str]]:
