@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from proxy.classify import view as ends
 from proxy.classify.view import ExchangeView
@@ -28,6 +30,9 @@ class FileExchange:
     response_raw: bytes
     known_text: str | None = None
     fields: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.id = self.id.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def view_from(
@@ -73,6 +78,23 @@ def write_response(status: int, headers: list[tuple[str, str]], body: bytes) -> 
     kept = [(name, value) for name, value in headers if name.lower() not in skipped]
     head = f"HTTP/1.1 {status} \r\n" + "".join(f"{name}: {value}\r\n" for name, value in kept)
     return head.encode("utf-8", "surrogatepass") + b"\r\n" + body
+
+
+def from_base64(text: str | bytes) -> bytes:
+    """The bytes of a body given as base64. Raises ExchangeFileError where it is none."""
+    try:
+        return base64.b64decode(text)
+    except ValueError as error:
+        raise ExchangeFileError(f"a body said to be base64 is none: {error}") from None
+
+
+def target_of(url: str) -> str:
+    """The request target of a URL; of one that cannot be read, all of it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 def body_bytes(body: Any) -> bytes:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 from proxy.classify import view as ends
 from proxy.file_exchange import (
@@ -15,6 +13,8 @@ from proxy.file_exchange import (
     as_object,
     body_bytes,
     end_of,
+    from_base64,
+    target_of,
     view_from,
     write_request,
     write_response,
@@ -27,8 +27,7 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
     entries = as_object(har.get("log")).get("entries")
     for attempt, entry in enumerate(entries if isinstance(entries, list) else [], 1):
         asked, got = as_object(as_object(entry).get("request")), as_object(as_object(entry).get("response"))
-        url = urlsplit(str(asked.get("url") or "/"))
-        target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+        target = target_of(str(asked.get("url") or "/"))
         request_raw = write_request(
             str(asked.get("method") or "GET"),
             target,
@@ -38,7 +37,7 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
         content = as_object(got.get("content"))
         text = body_bytes(content.get("text"))
         if content.get("encoding") == "base64":
-            text = base64.b64decode(text)
+            text = from_base64(text)
         status = got.get("status")
         response_raw = (
             write_response(status, _har_headers(got, ()), text) if isinstance(status, int) and status else b""
