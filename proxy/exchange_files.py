@@ -6,7 +6,6 @@ holds no raw bytes (a case, a HAR entry) is first written out as the HTTP messag
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from proxy.file_exchange import (
     as_object,
     body_bytes,
     end_of,
+    from_base64,
     view_from,
     write_request,
     write_response,
@@ -185,7 +185,7 @@ def from_capture(record: dict[str, Any], attempt: int, stack: str, version: str)
     )
     coded = record.get("response_raw_base64")
     if isinstance(coded, str):
-        response_raw = base64.b64decode(coded)
+        response_raw = from_base64(coded)
     else:
         response_raw = str(record.get("response_raw") or "").encode("utf-8", "surrogatepass")
     request = read_request(request_raw)
@@ -197,7 +197,7 @@ def from_capture(record: dict[str, Any], attempt: int, stack: str, version: str)
     if (end == ends.COMPLETE and not response.complete) or not response.status:
         end = ends.CLOSED_EARLY if end == ends.COMPLETE else end
     seconds = record.get("seconds")
-    micros = round(seconds * 1_000_000) if isinstance(seconds, (int, float)) else None
+    micros = round(seconds * 1_000_000) if isinstance(seconds, (int, float)) and 0 <= seconds < 1e9 else None
     view = view_from(attempt, request, response, end, ended, stack=stack, stack_version=version, duration_us=micros)
     known = record.get("canary_text")
     return FileExchange(

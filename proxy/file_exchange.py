@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ class FileExchange:
     response_raw: bytes
     known_text: str | None = None
     fields: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.id = self.id.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def view_from(
@@ -64,7 +68,7 @@ def write_request(method: str, target: str, headers: list[tuple[str, str]], body
     head = f"{method} {target} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers)
     if body and not any(name.lower() == "content-length" for name, _ in headers):
         head += f"content-length: {len(body)}\r\n"
-    return head.encode("utf-8", "surrogateescape") + b"\r\n" + body
+    return head.encode("utf-8", "surrogatepass") + b"\r\n" + body
 
 
 def write_response(status: int, headers: list[tuple[str, str]], body: bytes) -> bytes:
@@ -72,7 +76,7 @@ def write_response(status: int, headers: list[tuple[str, str]], body: bytes) -> 
     skipped = ("content-length", "transfer-encoding", "content-encoding")
     kept = [(name, value) for name, value in headers if name.lower() not in skipped]
     head = f"HTTP/1.1 {status} \r\n" + "".join(f"{name}: {value}\r\n" for name, value in kept)
-    return head.encode("utf-8", "surrogateescape") + b"\r\n" + body
+    return head.encode("utf-8", "surrogatepass") + b"\r\n" + body
 
 
 def body_bytes(body: Any) -> bytes:
@@ -99,6 +103,14 @@ def end_of(broken: bool, detail: str) -> str:
             return ends.REFUSED
         return ends.RESET
     return ends.RESET if broken else ends.COMPLETE
+
+
+def from_base64(text: str | bytes) -> bytes:
+    """Decode a body that is said to be base64. Raises ExchangeFileError where it is none."""
+    try:
+        return base64.b64decode(text)
+    except ValueError as error:
+        raise ExchangeFileError(f"a body said to be base64 is none: {error}") from None
 
 
 def as_object(value: Any) -> dict[str, Any]:

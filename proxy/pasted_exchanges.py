@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +14,7 @@ from proxy.file_exchange import (
     as_object,
     body_bytes,
     end_of,
+    from_base64,
     view_from,
     write_request,
     write_response,
@@ -27,8 +27,7 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
     entries = as_object(har.get("log")).get("entries")
     for attempt, entry in enumerate(entries if isinstance(entries, list) else [], 1):
         asked, got = as_object(as_object(entry).get("request")), as_object(as_object(entry).get("response"))
-        url = urlsplit(str(asked.get("url") or "/"))
-        target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+        target = _target(str(asked.get("url") or "/"))
         request_raw = write_request(
             str(asked.get("method") or "GET"),
             target,
@@ -38,7 +37,7 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
         content = as_object(got.get("content"))
         text = body_bytes(content.get("text"))
         if content.get("encoding") == "base64":
-            text = base64.b64decode(text)
+            text = from_base64(text)
         status = got.get("status")
         response_raw = (
             write_response(status, _har_headers(got, ()), text) if isinstance(status, int) and status else b""
@@ -47,6 +46,15 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
         request, response = read_request(request_raw), read_response(response_raw)
         end = ends.COMPLETE if response.status else end_of(True, detail)
         yield FileExchange(str(attempt), view_from(attempt, request, response, end, detail), request_raw, response_raw)
+
+
+def _target(url: str) -> str:
+    """The request target of a URL; of one that cannot be read, all of it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 def _har_headers(part: dict[str, Any], without: tuple[str, ...]) -> list[tuple[str, str]]:

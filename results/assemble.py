@@ -5,7 +5,7 @@ from __future__ import annotations
 from results.exchange import Exchange, Piece, WireStream
 from results.http1 import Framer, Kind
 from results.record import Chunk, Decoded, End, Head, Line, Note, Part, Request, Segment, from_text
-from results.window import RequestWindow, Stored
+from results.window import MIN_REQUEST_BYTES, RequestWindow, Stored
 
 MAX_GAP_BYTES = 1 << 28
 """A gap larger than this (256 MiB) in a stream is not believed."""
@@ -70,6 +70,18 @@ class _Stream:
         if gap:
             self.sound = False
             raise ValueError(f"{gap} bytes before wire offset {start} are missing")
+
+    def follow(self, line: Chunk) -> bool:
+        """Take in a read that is all text and follows the one before, as nearly all do; False for any other."""
+        start, data = line.start, (line.data or "").encode()
+        if line.offset is not None or not start == self.total == len(self.data) or not 0 < len(data) == line.bytes:
+            return False
+        if line.base64 is not None or line.parts is not None:
+            return False
+        self.data += data
+        self.total = start + len(data)
+        self.pieces.append(Piece(line.at_us, start, self.total))
+        return True
 
     def place(self, offset: int, data: bytes) -> None:
         """Put bytes at a wire offset. Raises ValueError where they do not follow those before."""
@@ -140,14 +152,16 @@ class OpenAttempt:
             raise
 
     def _add(self, line: Line, book: RequestBook) -> None:
-        if isinstance(line, Request):
+        if isinstance(line, Chunk):
+            stream = self._streams[line.direction]
+            if line.complete or line.data is None or not stream.follow(line):
+                self._take(stream, line.at_us, line.start, line, book)
+        elif isinstance(line, Request):
             if self._request is not None:
                 raise ValueError(f"a second request line for attempt {line.attempt}")
             self._request = line
             self._segment = book.segment
             self._take(self._streams["request"], 0, 0, line, book)
-        elif isinstance(line, Chunk):
-            self._take(self._streams[line.direction], line.at_us, line.start, line, book)
         elif isinstance(line, Decoded):
             self._streams[line.direction].place_decoded(line)
         elif isinstance(line, Note):
@@ -177,6 +191,8 @@ class OpenAttempt:
 
     def _keep(self, stream: _Stream, book: RequestBook) -> None:
         whole = stream.sound and stream.withheld is None and len(stream.data) == stream.total
+        if len(stream.data) < MIN_REQUEST_BYTES:
+            return  # never referred to
         if whole and self._request is not None and self._segment == book.segment:
             data = bytes(stream.data)
             head = Framer().feed(data)

@@ -130,8 +130,11 @@ def decode_body(
     `pieces` are the (start, end) wire ranges of single reads, which make the mapping of an encoded body finer. A body
     that lies about its coding is given undecoded, with a problem. At most `limit` bytes come out.
     """
-    ranges, problems = _payload(wire, start, chunked, pieces)
-    decoder = ContentDecoder(content_encoding)
+    decoder = ContentDecoder(content_encoding) if content_encoding else None
+    if decoder or chunked:
+        ranges, problems = _payload(wire, start, chunked, pieces)
+    else:
+        ranges, problems = [(start, len(wire))] if len(wire) > start else [], []
     if decoder and not decoder.supported:
         problems.append(f"content coding {content_encoding!r} is not known; the body is as on the wire")
     elif decoder:

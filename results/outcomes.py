@@ -40,6 +40,16 @@ MAX_QUOTE = 400
 """Characters of a quote kept in an outcome; the byte range cites all of it."""
 
 
+def _make_writable(record: msgspec.Struct, *names: str) -> None:
+    """Write lone surrogates, which JSON text can name and UTF-8 cannot hold, as their escapes (`\\ud800`)."""
+    for name in names:
+        text = getattr(record, name)
+        if text and not text.isascii():
+            writable = text.encode("utf-8", "backslashreplace").decode("utf-8")
+            if writable != text:
+                msgspec.structs.force_setattr(record, name, writable)
+
+
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """One citation: bytes `start` to `end` (exclusive) of one direction of one attempt, as they stood on the wire.
 
@@ -54,6 +64,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     end: int
     quote: str
     why: str = ""
+
+    def __post_init__(self) -> None:
+        _make_writable(self, "quote", "why")
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +89,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     signature: str | None = None
     version: int = VERSION
+
+    def __post_init__(self) -> None:
+        _make_writable(self, "remedy", "decide_by", "detail", "signature")
 
     @property
     def name(self) -> str:

@@ -121,6 +121,7 @@ class RunReader:
         book = RequestBook()
         attempts: dict[int, OpenAttempt] = {}
         ended: deque[tuple[OpenAttempt, End]] = deque()
+        held = 0
         for file, number, line in self._lines():
             if isinstance(line, Segment):
                 book.begin_segment(line)
@@ -128,15 +129,17 @@ class RunReader:
             if isinstance(line, Note) and (line.attempt is None or line.attempt not in attempts):
                 self._other_note(line, attempts, ended)
                 continue
-            opened = self._opened(line.attempt or 0, attempts)
+            opened = attempts.get(line.attempt or 0) or self._opened(line.attempt or 0, attempts)
             try:
                 opened.add(line, book)
             except ValueError as error:
                 self.problems.add(file, number, str(error))
             if isinstance(line, End):
                 ended.append((attempts.pop(line.attempt), line))
-                while len(ended) > LATE_NOTES or sum(one.size for one, _ in ended) > LATE_NOTES_BYTES:
+                held += opened.size
+                while len(ended) > LATE_NOTES or held > LATE_NOTES_BYTES:
                     first, end = ended.popleft()
+                    held -= first.size
                     yield first.finish(end)
         for first, end in ended:
             yield first.finish(end)

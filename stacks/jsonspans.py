@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from stacks.jsontext import STRING, after_space, decode_string, decode_with_shifts, skip_value
+from stacks.jsontext import MEMBER, SCALAR_ON, STRING, after_space, decode_string, decode_with_shifts, skip_value
 from stacks.strictjson import Path
 
 
@@ -35,18 +35,19 @@ def _member(data: bytes, at: int, key: str) -> int | None:
     at = after_space(data, at + 1)
     found: int | None = None
     wanted = key.encode("utf-8", "surrogatepass")
-    while at < len(data) and data[at] == 0x22:
-        match = STRING.match(data, at)
-        if match is None:
-            return found
-        raw = match.group()
+    plain = wanted.replace(b"_", b"").isalnum()
+    while (match := MEMBER.match(data, at)) is not None:
+        raw = match[1]
+        at = match.end()
         same = raw[1:-1] == wanted if b"\\" not in raw else decode_string(raw)[0] == key
-        at = after_space(data, match.end())
-        if data[at : at + 1] != b":":
-            return found
-        at = after_space(data, at + 1)
         if same and at < len(data):
             found = at
+            if plain and data.find(b'"' + wanted + b'"', at) < 0 and data.find(b"\\u", at) < 0:
+                return found  # the key does not come again, in whatever spelling
+        passed = SCALAR_ON.match(data, at)
+        if passed is not None:
+            at = passed.end()
+            continue
         at = after_space(data, skip_value(data, at))
         if data[at : at + 1] != b",":
             return found
@@ -78,11 +79,14 @@ class StringMap:
     __slots__ = ("_raw", "_start", "_text", "text")
 
     def __init__(self, raw: bytes, start: int) -> None:
+        self._start = start
+        if b"\\" not in raw and raw.isascii() and len(raw) > 1 and raw.endswith(b'"'):
+            self.text, self._text, self._raw = raw[1:-1].decode("ascii"), [0], [1]
+            return
         closed = STRING.fullmatch(raw) is not None
         self.text, shifts, _ = decode_with_shifts(raw if closed else raw + b'"', want_map=True)
         self._text = [shift[0] for shift in shifts]
         self._raw = [shift[1] for shift in shifts]
-        self._start = start
 
     def offset(self, position: int) -> int:
         """Body offset of the character at `position` of the text (its length gives the end of the content)."""

@@ -8,7 +8,11 @@ import re
 SPACE = re.compile(rb"[ \t\n\r]*+")
 STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 LOOSE = re.compile(rb"[^\s,:\]}\[{\"]++")
-_STRUCTURE = re.compile(rb'["{}\[\]]')
+MEMBER = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+', re.DOTALL)
+"""A key, its colon, and the space around it; group 1 is the key with its quotes."""
+SCALAR_ON = re.compile(rb'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s,:\]}\[{"]++)[ \t\n\r]*+,[ \t\n\r]*+', re.DOTALL)
+"""A value without brackets, and the comma after it."""
+_TO_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 _PLAIN = re.compile(rb"[^\"\\\x00-\x1f\x80-\xff]*+")
 _ESCAPES = {
     0x22: '"', 0x5C: "\\", 0x2F: "/", 0x62: "\b", 0x66: "\f", 0x6E: "\n", 0x72: "\r", 0x74: "\t",
@@ -101,23 +105,20 @@ def skip_value(data: bytes, at: int) -> int:
     if byte not in b'{["':
         match = LOOSE.match(data, at)
         return match.end() if match is not None else at + 1
+    if byte == 0x22:
+        match = STRING.match(data, at)
+        return length if match is None else match.end()
     depth = 0
     while at < length:
         byte = data[at]
-        if byte == 0x22:
-            match = STRING.match(data, at)
-            if match is None:
-                return length
-            at = match.end()
-        else:
-            depth += 1 if byte in b"{[" else -1
-            at += 1
+        if byte == 0x22:  # a string that does not end
+            return length
+        depth += 1 if byte in b"{[" else -1
+        at += 1
         if depth <= 0:
             return at
-        found = _STRUCTURE.search(data, at)
-        if found is None:
-            return length
-        at = found.start()
+        match = _TO_BRACKET.match(data, at)
+        at = match.end() if match is not None else at
     return length
 
 

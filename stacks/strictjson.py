@@ -30,6 +30,9 @@ def load(data: bytes) -> object:
     return value
 
 
+_CONTAINERS = frozenset((dict, list))
+
+
 def _plain(value: object, data: bytes) -> bool:
     """Whether a parsed container is shallow enough and holds as many keys as its text.
 
@@ -44,9 +47,9 @@ def _plain(value: object, data: bytes) -> bool:
         for container in level:
             if isinstance(container, dict):
                 keys += len(container)
-                deeper += [m for m in container.values() if isinstance(m, (dict, list)) and m]
-            elif isinstance(container, list) and container and isinstance(container[0], (dict, list)):
-                deeper += [m for m in container if isinstance(m, (dict, list)) and m]
+                deeper += [m for m in container.values() if m and type(m) in _CONTAINERS]
+            elif isinstance(container, list) and container and type(container[0]) in _CONTAINERS:
+                deeper += [m for m in container if m and type(m) in _CONTAINERS]
         if not deeper:
             return keys >= written
         level = deeper

@@ -204,8 +204,12 @@ class CallFormat:
 
     def detect(self, text: str) -> bool:
         """Whether the text carries a sign of this format. Cheap; may be true without any call in it."""
-        if self.openers and not any(opener in text for opener in self.openers):
-            return False
+        for opener in self.openers:
+            if opener in text:
+                break
+        else:
+            if self.openers:
+                return False
         return self.detector(text) if self.detector is not None else bool(self.openers)
 
     def parse(self, text: str, mode: Mode = "strict", tools: OfferedTools | None = None) -> ParseResult:

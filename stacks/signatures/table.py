@@ -230,7 +230,7 @@ def match(
     ranked: list[tuple[tuple[int, ...], SignatureHit]] = []
     for distance, entry in _candidates(where, stack_name(stack)):
         for offset, piece in pieces:
-            if entry.literals and not any(literal in piece for literal in entry.literals):
+            if not _holds_any(piece, entry.literals):
                 continue
             if not _version_fits(entry.row, version):
                 break
@@ -241,6 +241,14 @@ def match(
                 break
     ranked.sort(key=lambda item: item[0])
     return [hit for _, hit in ranked]
+
+
+def _holds_any(text: str, literals: tuple[str, ...]) -> bool:
+    """Whether one of the literals stands in the text; true without any. A loop: this is asked of every row."""
+    for literal in literals:
+        if literal in text:
+            return True
+    return not literals
 
 
 def _distance(row: Signature, stack: str | None) -> int | None:
