@@ -1,0 +1,47 @@
+"""Which modules get faults, and which tests have to notice them: the fast ones that say what the module does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+from tests.mutants.mutate import Mutant, mutants
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_VERDICTS = ("tests/proxy/classify", "tests/cases", "tests/captures")
+_DIALECTS = ("tests/stacks/dialects", "tests/cases")
+TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("proxy/classify/", _VERDICTS),
+    ("proxy/exchange_view.py", _VERDICTS),
+    ("stacks/dialects/", _DIALECTS),
+    ("stacks/formats/", ("tests/stacks/formats", "tests/stacks/test_recipes.py", "tests/cases")),
+    ("stacks/sse.py", ("tests/stacks/test_sse.py", *_DIALECTS)),
+    ("stacks/ndjson.py", ("tests/stacks/test_ndjson.py", *_DIALECTS)),
+    ("stacks/strictjson.py", ("tests/stacks/test_strictjson.py", *_DIALECTS)),
+    ("stacks/jsontext.py", ("tests/stacks/test_strictjson.py", "tests/stacks/test_jsonspans.py", *_DIALECTS)),
+    ("stacks/jsonspans.py", ("tests/stacks/test_jsonspans.py", "tests/stacks/test_locate.py", *_DIALECTS)),
+    ("stacks/locate.py", ("tests/stacks/test_locate.py", *_DIALECTS)),
+    ("stacks/errors.py", ("tests/stacks/test_errors.py", *_DIALECTS)),
+    ("stacks/turn.py", _DIALECTS),
+)
+"""Beginning of a module's path, and its tests in the order in which they run."""
+
+
+def modules() -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Every module that gets faults, with its tests."""
+    for start, tests in TESTS:
+        place = ROOT / start
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            yield path, tests
+
+
+def chosen(count: int, seed: int) -> list[tuple[Mutant, tuple[str, ...]]]:
+    """A random choice of faults, the same for the same seed and code; each with the tests that must notice it."""
+    every = [
+        (mutant, tests)
+        for path, tests in modules()
+        for mutant in mutants(path.relative_to(ROOT).as_posix(), path.read_bytes())
+    ]
+    return Random(seed).sample(every, min(count, len(every)))
