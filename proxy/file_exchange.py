@@ -7,7 +7,6 @@ import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from proxy.classify import view as ends
 from proxy.classify.view import ExchangeView
@@ -80,23 +79,6 @@ def write_response(status: int, headers: list[tuple[str, str]], body: bytes) -> 
     return head.encode("utf-8", "surrogatepass") + b"\r\n" + body
 
 
-def from_base64(text: str | bytes) -> bytes:
-    """The bytes of a body given as base64. Raises ExchangeFileError where it is none."""
-    try:
-        return base64.b64decode(text)
-    except ValueError as error:
-        raise ExchangeFileError(f"a body said to be base64 is none: {error}") from None
-
-
-def target_of(url: str) -> str:
-    """The request target of a URL; of one that cannot be read, all of it."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-
-
 def body_bytes(body: Any) -> bytes:
     if body is None:
         return b""
@@ -121,6 +103,14 @@ def end_of(broken: bool, detail: str) -> str:
             return ends.REFUSED
         return ends.RESET
     return ends.RESET if broken else ends.COMPLETE
+
+
+def from_base64(text: str | bytes) -> bytes:
+    """Decode a body that is said to be base64. Raises ExchangeFileError where it is none."""
+    try:
+        return base64.b64decode(text)
+    except ValueError as error:
+        raise ExchangeFileError(f"a body said to be base64 is none: {error}") from None
 
 
 def as_object(value: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from proxy.classify import view as ends
 from proxy.file_exchange import (
@@ -14,7 +15,6 @@ from proxy.file_exchange import (
     body_bytes,
     end_of,
     from_base64,
-    target_of,
     view_from,
     write_request,
     write_response,
@@ -27,7 +27,7 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
     entries = as_object(har.get("log")).get("entries")
     for attempt, entry in enumerate(entries if isinstance(entries, list) else [], 1):
         asked, got = as_object(as_object(entry).get("request")), as_object(as_object(entry).get("response"))
-        target = target_of(str(asked.get("url") or "/"))
+        target = _target(str(asked.get("url") or "/"))
         request_raw = write_request(
             str(asked.get("method") or "GET"),
             target,
@@ -46,6 +46,15 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
         request, response = read_request(request_raw), read_response(response_raw)
         end = ends.COMPLETE if response.status else end_of(True, detail)
         yield FileExchange(str(attempt), view_from(attempt, request, response, end, detail), request_raw, response_raw)
+
+
+def _target(url: str) -> str:
+    """The request target of a URL; of one that cannot be read, all of it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 def _har_headers(part: dict[str, Any], without: tuple[str, ...]) -> list[tuple[str, str]]:

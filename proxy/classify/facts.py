@@ -135,6 +135,8 @@ class Facts(Citing):
             return JudgedCall(call, *_verdict(check_call(_Named(call.name, {}), self.tools)))
         if call.arguments_error is not None or not call.arguments_valid:
             empty = not call.arguments_text.strip()
+            if empty and check_call(_Named(call.name, {}), self.tools).ok:
+                return JudgedCall(call, "ok", "no arguments, and the tool needs none")
             if (not empty and isinstance(call.arguments, (list, str, int, float, bool))) or call.arguments is None:
                 return JudgedCall(call, "invalid_arguments", "the arguments are JSON but no object", "$")
             return JudgedCall(call, "not_json", call.arguments_error or "the arguments are not JSON")

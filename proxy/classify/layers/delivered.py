@@ -128,8 +128,7 @@ def _arguments_lost(facts: Facts) -> Verdict | None:
 
 def _requires(facts: Facts, name: str) -> bool:
     schema = facts.tools.schema(name)
-    required = schema.get("required") if isinstance(schema, dict) else None
-    return bool(required) or facts.assembled.streamed
+    return bool(schema.get("required")) if isinstance(schema, dict) else False
 
 
 def _spliced(facts: Facts) -> Verdict | None:

@@ -11,7 +11,9 @@ from stacks.irregular import Irregularity
 _TERMINAL = {
     "index_missing": "protocol.delta_index",
     "index_reused": "protocol.delta_index",
+    "index_type": "protocol.delta_index",
     "arguments_type": "protocol.arguments_type",
+    "id_changed": "protocol.delta_id",
     "id_empty": "protocol.delta_id",
     "id_missing": "protocol.delta_id",
     "id_duplicate": "protocol.duplicate_id",
@@ -20,6 +22,7 @@ _TERMINAL = {
     "calls_type": "protocol.malformed_answer",
     "arguments_differ": "protocol.malformed_answer",
     "name_type": "protocol.malformed_answer",
+    "name_repeated": "protocol.malformed_answer",
     "event_truncated": "protocol.done_missing",
     "mixed_dialects": "protocol.malformed_answer",
     "body_truncated": "protocol.malformed_answer",
@@ -35,6 +38,10 @@ _FLAGS = {
     "id_changed": "protocol.delta_id",
     "id_duplicate": "protocol.duplicate_id",
     "arguments_type": "protocol.arguments_type",
+    "arguments_empty": "protocol.arguments_type",
+    "arguments_missing": "protocol.arguments_type",
+    "name_repeated": "protocol.malformed_answer",
+    "name_split": "protocol.malformed_answer",
     "finish_without_calls": "protocol.finish_contradicts",
     "finish_hides_calls": "protocol.finish_contradicts",
     "finish_changed": "protocol.finish_contradicts",
@@ -45,6 +52,8 @@ _FLAGS = {
     "stream_for_plain_request": "protocol.choice_ignored",
     "plain_for_stream_request": "protocol.choice_ignored",
 }
+_CHAT_ONLY = frozenset({"index_missing", "index_reused", "index_type", "id_missing", "id_changed", "name_repeated"})
+"""Terminal in chat completions alone, whose clients join pieces by index and add names up; elsewhere a flag."""
 _REMEDY = "upgrade the server; until then number calls by their order of arrival and ignore the finish reason"
 
 
@@ -83,7 +92,7 @@ def _encoded_twice(facts: Facts) -> Verdict | None:
 
 
 def _stops(facts: Facts, item: Irregularity) -> bool:
-    if item.code in ("index_missing", "index_reused", "id_missing") and facts.assembled.dialect != "openai_chat":
+    if item.code in _CHAT_ONLY and facts.assembled.dialect != "openai_chat":
         return False
     if item.code == "finish_without_calls":
         return not facts.calls

@@ -460,3 +460,32 @@ def test_request_that_is_no_json(body: str, answer: dict[str, Any]) -> None:
     outcome = verdict(from_case(case).view)
     assert named(outcome) == ("request.invalid_json", "client")
     assert outcome.evidence[0].direction == "request"
+
+
+@pytest.mark.parametrize(
+    ("stream", "name"),
+    [
+        ([delta(tool_calls=[entry(0, "get_weather", '{"city":')]), delta(tool_calls=[entry(0, "get_weather", '"a"}')])],
+         "protocol.malformed_answer"),
+        ([delta(tool_calls=[entry(0, "get_weather", '{"city":"a"}') | {"index": "0"}])], "protocol.delta_index"),
+        ([delta(tool_calls=[entry(0, "get_weather", '{"city":', "a")]),
+          delta(tool_calls=[{"index": 0, "id": "b", "function": {"arguments": '"a"}'}}])], "protocol.delta_id"),
+    ],
+)  # fmt: skip
+def test_deltas_that_clients_stumble_over(stream: list[Any], name: str) -> None:
+    assert named(verdict(chat(stream=[*stream, delta("tool_calls"), DONE]))) == (name, "stack")
+
+
+def test_no_arguments_where_none_are_needed() -> None:
+    now = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
+    for arguments in ("", "{}"):
+        outcome = verdict(chat(message(None, [("now", arguments)]), tools=[now]))
+        assert outcome.name == "ok.native_call"
+        assert ("protocol.arguments_type" in outcome.flags) == (not arguments)
+
+
+def test_raw_text_that_a_gateway_hands_back() -> None:
+    failed = {"message": "Failed to call a function.", "code": "tool_use_failed", "failed_generation": CALL}
+    assert named(verdict(chat({"error": failed}, status=400))) == ("parser.server_error", "stack")
+    broken = failed | {"failed_generation": CALL.replace("}}", ",}}")}
+    assert named(verdict(chat({"error": broken}, status=400))) == ("model.malformed_call", "model")
