@@ -30,6 +30,7 @@ _MIN_PLAIN_COOKIE = 12
 _CACHED_HEADS = 512
 _CACHED_LINES = 2048
 _LONGEST_CACHED_LINE = 512
+_LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,18})\r\n(?![ \t])")
 
 
 class RequestHead(NamedTuple):
@@ -39,10 +40,26 @@ class RequestHead(NamedTuple):
     method: str
     method_bytes: bytes
     target: str
+    target_bytes: bytes
+    """As it came, not masked."""
     chunked: bool
     length: int | None
     content_encoding: str
     upgrade: bool
+
+    def with_length(self, masked: bytes, length: int) -> RequestHead:
+        """The same head but for the value of its Content-Length."""
+        return RequestHead(
+            masked,
+            self.method,
+            self.method_bytes,
+            self.target,
+            self.target_bytes,
+            self.chunked,
+            length,
+            self.content_encoding,
+            self.upgrade,
+        )
 
     @property
     def has_body(self) -> bool:
@@ -75,6 +92,9 @@ class Redactor:
         self.secrets = Secrets()
         self._rules = Rules(self.secrets, patterns, fields)
         self._requests: dict[bytes, RequestHead] = {}
+        self._lengthless: dict[tuple[bytes, bytes], RequestHead] = {}
+        """Heads by what stands before and behind the value of their only Content-Length: an agent's next request
+        differs from its last one in nothing else."""
         self._responses: dict[bytes, ResponseHead] = {}
         self._lines: tuple[dict[bytes, bytes], dict[bytes, bytes]] = ({}, {})
         """Header lines of requests and of responses, masked by their structure: most come again and again."""
@@ -183,10 +203,26 @@ class Redactor:
         """Learn from a request's head, then mask it."""
         self._forget_if_older()
         head = self._requests.get(raw)
-        if head is None:
+        if head is not None:
+            return head
+        length = _LENGTH.search(raw)
+        if length is None:
             head = self._read_request(raw)
             self._forget_if_older()
             self._requests[raw] = head
+            return head
+        start, end = length.span(1)
+        key = raw[:start], raw[end:]
+        known = self._lengthless.get(key)
+        if known is not None:
+            masked = b"".join((known.masked[:start], length[1], known.masked[len(known.masked) - len(key[1]) :]))
+            if not self.secrets.may_hold_within(masked, start, end):
+                return known.with_length(masked, int(length[1]))
+        head = self._read_request(raw)
+        self._forget_if_older()
+        alone = head.length is not None and raw.lower().count(b"content-length") == 1
+        if alone and self.plain and not self.secrets.may_hold_within(raw, start, end):
+            self._lengthless[key] = head
         return head
 
     def response_head(self, raw: bytes) -> ResponseHead:
@@ -208,12 +244,15 @@ class Redactor:
         if self._version != self.secrets.version:
             self._version = self.secrets.version
             self._requests.clear()
+            self._lengthless.clear()
             self._responses.clear()
         for cached in self._lines:
             if len(cached) > _CACHED_LINES:
                 cached.clear()
         if len(self._requests) > _CACHED_HEADS:
             self._requests.clear()
+        if len(self._lengthless) > _CACHED_HEADS:
+            self._lengthless.clear()
         if len(self._responses) > _CACHED_HEADS:
             self._responses.clear()
 
@@ -232,6 +271,7 @@ class Redactor:
             words[0].decode("latin-1"),
             parsed.method if parsed is not None else words[0],
             target.decode("utf-8", "replace"),
+            parsed.target if parsed is not None else b"",
             parsed.chunked if parsed is not None else False,
             parsed.length if parsed is not None else None,
             coding,
