@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from proxy.outgoing import Outgoing
+from proxy.outgoing import ChunkMask, Outgoing
 from proxy.redact import RequestHead
 from results.http1 import Framer
 from results.window import RequestReferences
@@ -81,6 +81,7 @@ class Connection:
 
     __slots__ = (
         "asked",
+        "chunked",
         "client",
         "connected",
         "count",
@@ -103,6 +104,8 @@ class Connection:
         self.first_closed: tuple[str, str] | None = None
         """(side, how) of whoever ended first; the relay's own closing does not count."""
         self.connected: list[dict[str, Any]] = []
+        self.chunked: tuple[Attempt, ChunkMask] | None = None
+        """Whose chunks come, and what masks their payload, while nothing else has come since."""
         self.unsolicited: list[tuple[int, bytes]] = []
 
     @property

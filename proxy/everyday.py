@@ -1,7 +1,8 @@
-"""The everyday exchange: a whole request in one read, answered by a whole, plain response in one read.
+"""The everyday: a whole request in one read, a whole, plain response in one read, or one whole chunk in each.
 
-Nearly all exchanges that are not streamed are such, and following them costs several times as much as saying what
-happened. Their lines are written at once; anything else that happens to one turns it into an ordinary attempt.
+Nearly everything is such, and following it costs several times as much as saying what happened. The lines of such an
+exchange are written at once; anything else that happens to it turns it into an ordinary attempt. Of a streamed
+response whole chunks are written at once, and everything else is followed.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import msgspec
 
 from proxy import tap
 from proxy.attempts import Attempt, Connection
+from proxy.outgoing import ChunkMask
 from proxy.redact import RequestHead
 from proxy.responses import ResponseBuilder
+from results.http1 import whole_chunk
 from results.record import Chunk, End, Head, Part, Request, as_text
 from results.window import Stored
 
@@ -35,6 +38,7 @@ class EverydayBuilder(ResponseBuilder):
     def _connection(self, number: int) -> Connection:
         """A connection on which something out of the ordinary happens."""
         connection = super()._connection(number)
+        connection.chunked = None
         if connection.asked is not None:
             self._ordinary(connection, connection.asked)
         return connection
@@ -104,8 +108,34 @@ class EverydayBuilder(ResponseBuilder):
 
     def _response_data(self, event: tap.ResponseData) -> None:
         connection = self._connections.get(event.connection)
-        if connection is None or connection.asked is None or not self._answered(connection, connection.asked, event):
+        if connection is None:
             super()._response_data(event)
+        elif connection.chunked is not None:
+            if not self._chunk(*connection.chunked, event):
+                self._follow(connection, event)
+        elif connection.asked is None or not self._answered(connection, connection.asked, event):
+            self._follow(connection, event)
+
+    def _follow(self, connection: Connection, event: tap.ResponseData) -> None:
+        """Take in an unusual read; see whether the usual is awaited from there on."""
+        super()._response_data(event)
+        if connection.framer.between_chunks and (attempt := connection.answering()) is not None:
+            mask = attempt.response.between_chunks
+            connection.chunked = None if mask is None else (attempt, mask)
+
+    def _chunk(self, attempt: Attempt, mask: ChunkMask, event: tap.ResponseData) -> bool:
+        """Put the line of one whole chunk. False: it is none, or has to be looked at closely."""
+        data = event.data
+        start = whole_chunk(data)
+        if not start or not mask.passes(data[start:-2]):
+            return False
+        out = attempt.response
+        text, base64 = as_text(data)
+        at, size = out.read, len(data)
+        at_us = (event.at_ns - attempt.started_ns) // 1000
+        self._put(Chunk(attempt.id, "response", at_us, at, size, False, None, text, base64))
+        out.read = out.stored = at + size
+        return True
 
     def _answered(self, connection: Connection, asked: Asked, event: tap.ResponseData) -> bool:
         """Put the lines of an everyday response, and of the end. False: it is none."""

@@ -9,7 +9,7 @@ from typing import Any
 from proxy.attempts import Attempt, Connection, ending
 from proxy.redact import Redactor, RequestHead
 from results.http1 import Framer
-from results.record import End, Line, Note, Request, as_text, encode
+from results.record import End, Line, Note, Request, as_text, encode_line
 from results.window import RequestWindow
 
 MAX_UNSOLICITED_BYTES = 1 << 20
@@ -42,7 +42,7 @@ class LineBuilder(ABC):
         self._generation += 1
 
     def _put(self, line: Line) -> None:
-        self.lines.append(encode(line))
+        self.lines.append(encode_line(line) + b"\n")
 
     def _at_us(self, attempt: Attempt, at_ns: int) -> int:
         return (at_ns - attempt.started_ns) // 1000

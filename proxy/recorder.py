@@ -41,7 +41,7 @@ _EVENT_BYTES = 200
 _WITH_DATA = (ResponseData, RequestData, OpaqueData)
 _BATCH_EVENTS = 2000
 _BATCH_BYTES = 4 << 20
-_YIELD_EVERY = 8
+_YIELD_EVERY = 32
 
 
 class Recorder:

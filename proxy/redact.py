@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from proxy.mask import BodyMasker, Rules
@@ -31,6 +31,9 @@ _CACHED_HEADS = 512
 _CACHED_LINES = 2048
 _LONGEST_CACHED_LINE = 512
 _LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([0-9]{1,18})\r\n(?![ \t])")
+
+Key = TypeVar("Key")
+Read = TypeVar("Read")
 
 
 class RequestHead(NamedTuple):
@@ -208,8 +211,7 @@ class Redactor:
         length = _LENGTH.search(raw)
         if length is None:
             head = self._read_request(raw)
-            self._forget_if_older()
-            self._requests[raw] = head
+            self._remember(self._requests, raw, head)
             return head
         start, end = length.span(1)
         key = raw[:start], raw[end:]
@@ -219,10 +221,9 @@ class Redactor:
             if not self.secrets.may_hold_within(masked, start, end):
                 return known.with_length(masked, int(length[1]))
         head = self._read_request(raw)
-        self._forget_if_older()
         alone = head.length is not None and raw.lower().count(b"content-length") == 1
         if alone and self.plain and not self.secrets.may_hold_within(raw, start, end):
-            self._lengthless[key] = head
+            self._remember(self._lengthless, key, head)
         return head
 
     def response_head(self, raw: bytes) -> ResponseHead:
@@ -235,8 +236,7 @@ class Redactor:
             coding = next((value for name, value in headers if name.lower() == "content-encoding"), "")
             head = _response_head(raw, masked, tuple(headers), coding)
             head = head._replace(reason=self.text(head.reason))
-            self._forget_if_older()
-            self._responses[raw] = head
+            self._remember(self._responses, raw, head)
         return head
 
     def _forget_if_older(self) -> None:
@@ -246,15 +246,12 @@ class Redactor:
             self._requests.clear()
             self._lengthless.clear()
             self._responses.clear()
-        for cached in self._lines:
-            if len(cached) > _CACHED_LINES:
-                cached.clear()
-        if len(self._requests) > _CACHED_HEADS:
-            self._requests.clear()
-        if len(self._lengthless) > _CACHED_HEADS:
-            self._lengthless.clear()
-        if len(self._responses) > _CACHED_HEADS:
-            self._responses.clear()
+
+    def _remember(self, cache: dict[Key, Read], key: Key, head: Read) -> None:
+        self._forget_if_older()
+        if len(cache) >= _CACHED_HEADS:
+            cache.clear()
+        cache[key] = head
 
     def _read_request(self, raw: bytes) -> RequestHead:
         masked = self._head(raw, response=False)
@@ -302,6 +299,8 @@ class Redactor:
             name = key.strip().lower()
             out.append(key + colon + self._header(name, value, response=response) if colon else line)
             if len(line) <= _LONGEST_CACHED_LINE:
+                if len(known) >= _CACHED_LINES:
+                    known.clear()
                 known[line] = out[-1]
         return self.mask(b"\n".join(out))
 

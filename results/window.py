@@ -81,10 +81,13 @@ class RequestWindow:
         """
         best, shared = None, MIN_PREFIX_BYTES - 1
         for stored in reversed(self._entries.values()):
-            start = stored.body_start
-            if stored.data[start : start + shared + 1] == body[: shared + 1] and len(body) > shared:
+            start, data = stored.body_start, stored.data
+            at = start + shared
+            if at >= len(data) or shared >= len(body) or data[at] != body[shared]:
+                continue
+            if data[start:at] == body[:shared]:
                 best = stored
-                shared = common_prefix(body, 0, stored.data, start)
+                shared = common_prefix(body, 0, data, start)
                 if shared == len(body):
                     break
         return None if best is None else (best, shared)

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy import tap
+from proxy.attempts import Attempt
+from proxy.outgoing import ChunkMask
 from proxy.rebuild import Rebuilder
 from proxy.redact import Redactor
 from results.http1 import Framer
@@ -51,8 +53,33 @@ answers = st.one_of(
         ]
     ),
 )
-endings = st.sampled_from(["", "client fin", "client rst", "upstream fin", "upstream rst", "fault", "late", "note"])
-exchanges = st.lists(st.tuples(bodies, answers, st.integers(0, 3), endings), max_size=5)
+STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n%b\r\n"
+CODINGS = [b"", b"Content-Encoding: gzip\r\n", b"Set-Cookie: b=" + SECRET[::-1] + b"\r\n"]
+payloads = st.sampled_from(
+    [b"data: 1\n\n", SECRET, SECRET[:5], SECRET[5:], SECRET[::-1], b"x" * 2000, b"\xc3", b"\xa9"]
+)
+chunks = st.one_of(
+    payloads.map(lambda payload: b"%x\r\n%b\r\n" % (len(payload), payload)),
+    payloads.map(lambda payload: b"%X;name=value\r\n%b\r\n" % (len(payload), payload)),
+    payloads.map(lambda payload: b"%x\r\n%b" % (len(payload), payload)),
+    st.sampled_from([b"\r\n", b"0\r\n", b"0\r\n\r\n", b"0\r\nTrailer: x\r\n\r\n", b"zz\r\n", b"5\r\nab", b"cde\r\n"]),
+)
+streams = st.tuples(st.sampled_from(CODINGS), st.lists(chunks, max_size=8), st.booleans()).map(
+    lambda stream: [STREAM % stream[0], *stream[1], *([b"0\r\n\r\n"] if stream[2] else [])]
+)
+
+
+def cut(answer: tuple[bytes, int]) -> list[bytes]:
+    data, cuts = answer
+    step = len(data) // (cuts + 1) + 1
+    return [data[at : at + step] for at in range(0, len(data), step)]
+
+
+reads = st.one_of(streams, st.tuples(answers, st.integers(0, 3)).map(cut))
+endings = st.sampled_from(
+    ["", "client fin", "client rst", "upstream fin", "upstream rst", "fault", "late", "note", "next"],
+)
+exchanges = st.lists(st.tuples(bodies, reads, st.integers(0, 9), endings), max_size=5)
 
 
 class LongWay(Rebuilder):
@@ -61,31 +88,43 @@ class LongWay(Rebuilder):
     def _everyday_request(self, event: tap.RequestStarted) -> bool:
         return False
 
+    def _chunk(self, attempt: Attempt, mask: ChunkMask, event: tap.ResponseData) -> bool:
+        return False
+
 
 def started(body: bytes, connection: int = 1, method: bytes = b"POST") -> tap.RequestStarted:
     head = HEAD.replace(b"POST", method) % len(body)
     return tap.RequestStarted(connection, 5000, "up", (("t", "1"),), head, body, b"/v1/chat", True)
 
 
-def events_of(exchanges: Sequence[tuple[bytes, bytes, int, str]], method: bytes) -> list[tap.Event]:
+def events_of(exchanges: Sequence[tuple[bytes, list[bytes], int, str]], method: bytes) -> list[tap.Event]:
     events: list[tap.Event] = [
         tap.ConnectionOpened(1, 1000, "127.0.0.1:9"),
         tap.UpstreamConnected(1, 2000, "up", "127.0.0.1:8", 100),
     ]
-    for body, answer, cuts, ending in exchanges:
+    for body, answer, breaks_in, ending in exchanges:
         events.append(started(body, method=method))
-        step = len(answer) // (cuts + 1) + 1
-        events += [tap.ResponseData(1, 9000 + at, answer[at : at + step]) for at in range(0, len(answer), step)]
-        side, _, how = ending.partition(" ")
-        if side == "fault":
-            events.append(tap.RelayFault(1, 9900, "timeout_read", "silent", b"HTTP/1.1 504 T\r\n\r\n"))
-        elif side == "late":
-            events.append(tap.RequestData(1, 9900, b"late", True))
-        elif side == "note":
-            events.append(tap.Note(1, 9900, 1, "engine", {"a": 1}))
-        elif ending:
-            events.append(tap.SideClosed(1, 9900, side, how))  # type: ignore[arg-type]
+        what = happening(ending)
+        for number, read in enumerate(answer):
+            if number == breaks_in:
+                events += what
+            events.append(tap.ResponseData(1, 9000 + number, read))
+        if breaks_in >= len(answer):
+            events += what
     return events
+
+
+def happening(what: str) -> list[tap.Event]:
+    side, _, how = what.partition(" ")
+    if side == "fault":
+        return [tap.RelayFault(1, 9900, "timeout_read", "silent", b"HTTP/1.1 504 T\r\n\r\n")]
+    if side == "late":
+        return [tap.RequestData(1, 9900, b"late", True)]
+    if side == "next":
+        return [started(LONG)]
+    if side == "note":
+        return [tap.Note(1, 9900, 1, "engine", {"a": 1})]
+    return [tap.SideClosed(1, 9900, side, how)] if side else []  # type: ignore[arg-type]
 
 
 def written(rebuilder: Rebuilder, events: Sequence[tap.Event], *, close: bool = True) -> list[Line]:
@@ -98,7 +137,7 @@ def written(rebuilder: Rebuilder, events: Sequence[tap.Event], *, close: bool = 
 
 @given(exchanges, st.sampled_from([b"POST", b"HEAD"]), st.booleans())
 def test_both_ways_write_the_same_lines(
-    exchanges: list[tuple[bytes, bytes, int, str]], method: bytes, close: bool
+    exchanges: list[tuple[bytes, list[bytes], int, str]], method: bytes, close: bool
 ) -> None:
     events = events_of(exchanges, method)
     short = Rebuilder(Redactor(), RequestWindow(8, 1 << 20), epoch_offset_ns=0)
