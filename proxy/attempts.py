@@ -121,6 +121,12 @@ class Connection:
             or framer.pending()
         )
 
+    def first(self) -> int | None:
+        """The number of the first attempt that has not ended."""
+        if self.asked is not None:
+            return self.asked.attempt
+        return self.waiting[0].id if self.waiting else None
+
     def answering(self) -> Attempt | None:
         """The attempt that the next bytes from the upstream belong to."""
         for attempt in self.waiting:

@@ -93,7 +93,7 @@ class EverydayBuilder(ResponseBuilder):
         if body:
             self._window.add(Stored(attempt, masked, len(head.masked), examined))
         for fields in connection.connected:
-            self._put_note("connected", fields, event.at_ns, attempt)
+            self._note_connected(fields, event.at_ns, attempt)
         connection.connected.clear()
         return True
 

@@ -81,7 +81,7 @@ class LineBuilder(ABC):
     def _began(self, connection: Connection, attempt: Attempt) -> None:
         """The request line is put: what was known before it follows."""
         for fields in connection.connected:
-            self._put_note("connected", fields, attempt.started_ns, attempt.id)
+            self._note_connected(fields, attempt.started_ns, attempt.id)
         connection.connected.clear()
         early, connection.unsolicited = connection.unsolicited, []
         for at_ns, data in early:
@@ -136,6 +136,10 @@ class LineBuilder(ABC):
 
     def _put_note(self, kind: str, fields: dict[str, Any], at_ns: int, attempt: int | None) -> None:
         self._put(Note(kind, (at_ns + self._offset_ns) // 1000, self._redactor.fields(fields), attempt))
+
+    def _note_connected(self, fields: dict[str, Any], at_ns: int, attempt: int) -> None:
+        """Fields that are masked already."""
+        self._put(Note("connected", (at_ns + self._offset_ns) // 1000, fields, attempt))
 
     def _finish_held(self, attempt: Attempt, at_ns: int) -> None:
         """Let out what was held back, now that nothing follows."""

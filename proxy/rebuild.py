@@ -58,12 +58,15 @@ class Rebuilder(EverydayBuilder):
         self._connection(event.connection).client = event.client
 
     def _upstream_connected(self, event: tap.UpstreamConnected) -> None:
-        connection = self._connection(event.connection)
-        fields = {"upstream": event.upstream, "address": event.address, "took_us": event.took_ns // 1000}
-        if connection.waiting:
-            self._put_note("connected", fields, event.at_ns, connection.waiting[0].id)
-        else:
+        connection = self._connections.get(event.connection) or self._connection(event.connection)
+        text = self._redactor.text
+        upstream, address = text(event.upstream), text(event.address)
+        fields = {"upstream": upstream, "address": address, "took_us": event.took_ns // 1000}
+        attempt = connection.first()
+        if attempt is None:
             connection.connected.append(fields)
+        else:
+            self._note_connected(fields, event.at_ns, attempt)
 
     def _request_started(self, event: tap.RequestStarted) -> None:
         if self._everyday_request(event):
