@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from proxy.heads import RequestHead
 from proxy.outgoing import ChunkMask, Outgoing
-from proxy.redact import RequestHead
 from results.http1 import Framer
 from results.window import RequestReferences
 

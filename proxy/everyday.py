@@ -11,8 +11,8 @@ import msgspec
 
 from proxy import tap
 from proxy.attempts import Attempt, Connection
+from proxy.heads import RequestHead
 from proxy.outgoing import ChunkMask
-from proxy.redact import RequestHead
 from proxy.responses import ResponseBuilder
 from results.http1 import whole_chunk
 from results.record import Chunk, End, Head, Part, Request, as_text

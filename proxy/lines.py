@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from proxy.attempts import Attempt, Connection, ending
-from proxy.redact import Redactor, RequestHead
+from proxy.heads import RequestHead
+from proxy.redact import Redactor
 from results.http1 import Framer
 from results.record import End, Line, Note, Request, as_text, encode_line
 from results.window import RequestWindow

@@ -13,8 +13,9 @@ from typing import Any
 from proxy import tap
 from proxy.attempts import REFUSALS, Attempt
 from proxy.everyday import EverydayBuilder
+from proxy.heads import RequestHead
 from proxy.outgoing import Outgoing
-from proxy.redact import Redactor, RequestHead
+from proxy.redact import Redactor
 from results.record import Part, Request, as_text
 from results.window import RequestReferences, RequestWindow, Stored
 
