@@ -6,12 +6,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from proxy.heads import RequestHead
-from proxy.outgoing import ChunkMask, Outgoing
+from proxy.outgoing import Outgoing
 from results.http1 import Framer
 from results.window import RequestReferences
 
 if TYPE_CHECKING:
-    from proxy.everyday import Asked
+    from proxy.everyday import Asked, Steady
 
 REFUSALS = frozenset({"no_route", "host_not_allowed", "token_required", "journal_failed"})
 """Fault codes by which the relay itself turned a request down."""
@@ -81,13 +81,13 @@ class Connection:
 
     __slots__ = (
         "asked",
-        "chunked",
         "client",
         "connected",
         "count",
         "first_closed",
         "framer",
         "number",
+        "steady",
         "unsolicited",
         "waiting",
     )
@@ -104,8 +104,8 @@ class Connection:
         self.first_closed: tuple[str, str] | None = None
         """(side, how) of whoever ended first; the relay's own closing does not count."""
         self.connected: list[dict[str, Any]] = []
-        self.chunked: tuple[Attempt, ChunkMask] | None = None
-        """Whose chunks come, and what masks their payload, while nothing else has come since."""
+        self.steady: Steady | None = None
+        """The streamed answer under way, while nothing else has come since."""
         self.unsolicited: list[tuple[int, bytes]] = []
 
     @property

@@ -1,18 +1,20 @@
-"""The everyday: a whole request in one read, a whole, plain response in one read, or one whole chunk in each.
+"""The everyday: a whole request in one read, a whole, plain response in one read, a stream chunk by chunk.
 
 Nearly everything is such, and following it costs several times as much as saying what happened. The lines of such an
 exchange are written at once; anything else that happens to it turns it into an ordinary attempt. Of a streamed
-response whole chunks are written at once, and everything else is followed.
+response, reads that are a whole chunk are, and everything else is followed.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import msgspec
 
 from proxy import tap
 from proxy.attempts import Attempt, Connection
 from proxy.heads import RequestHead
-from proxy.outgoing import ChunkMask
+from proxy.outgoing import PayloadMask
 from proxy.responses import ResponseBuilder
 from results.http1 import whole_chunk
 from results.record import Chunk, End, Head, Part, Request, as_text
@@ -32,13 +34,21 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     stored: int
 
 
+class Steady(NamedTuple):
+    """A streamed answer, what masks its payload, and whether it comes in chunks (or until the connection's end)."""
+
+    attempt: Attempt
+    mask: PayloadMask
+    chunked: bool
+
+
 class EverydayBuilder(ResponseBuilder):
     """Takes the short way where it leads to the same lines."""
 
     def _connection(self, number: int) -> Connection:
         """A connection on which something out of the ordinary happens."""
         connection = super()._connection(number)
-        connection.chunked = None
+        connection.steady = None
         if connection.asked is not None:
             self._ordinary(connection, connection.asked)
         return connection
@@ -110,8 +120,8 @@ class EverydayBuilder(ResponseBuilder):
         connection = self._connections.get(event.connection)
         if connection is None:
             super()._response_data(event)
-        elif connection.chunked is not None:
-            if not self._chunk(*connection.chunked, event):
+        elif connection.steady is not None:
+            if not self._streamed(connection.steady, event):
                 self._follow(connection, event)
         elif connection.asked is None or not self._answered(connection, connection.asked, event):
             self._follow(connection, event)
@@ -119,16 +129,25 @@ class EverydayBuilder(ResponseBuilder):
     def _follow(self, connection: Connection, event: tap.ResponseData) -> None:
         """Take in an unusual read; see whether the usual is awaited from there on."""
         super()._response_data(event)
-        if connection.framer.between_chunks and (attempt := connection.answering()) is not None:
-            mask = attempt.response.between_chunks
-            connection.chunked = None if mask is None else (attempt, mask)
+        framer = connection.framer
+        if framer.between_chunks or framer.until_close:
+            attempt = connection.answering()
+            mask = attempt.response.steady if attempt is not None else None
+            if attempt is not None and mask is not None:
+                connection.steady = Steady(attempt, mask, framer.between_chunks)
 
-    def _chunk(self, attempt: Attempt, mask: ChunkMask, event: tap.ResponseData) -> bool:
-        """Put the line of one whole chunk. False: it is none, or has to be looked at closely."""
+    def _streamed(self, steady: Steady, event: tap.ResponseData) -> bool:
+        """Put the line of a usual read of a streamed answer. False: it is none, or has to be looked at closely."""
         data = event.data
-        start = whole_chunk(data)
-        if not start or not mask.passes(data[start:-2]):
+        payload = data
+        if steady.chunked:
+            start = whole_chunk(data)
+            if not start:
+                return False
+            payload = data[start:-2]
+        if not steady.mask.passes(payload):
             return False
+        attempt = steady.attempt
         out = attempt.response
         text, base64 = as_text(data)
         at, size = out.read, len(data)

@@ -189,10 +189,9 @@ class BodyMasker:
             return b"".join([self._plain(held, held_spans) for held, held_spans in [*coded.pending, (data, spans)]])
 
     @property
-    def between_chunks(self) -> TextMask | None:
-        """What masks the payload of whole chunks while nothing is held back or cut; None where that is not so."""
-        splitter = self._splitter
-        clear = splitter is not None and splitter.between_chunks and self._coded is None
+    def steady(self) -> TextMask | None:
+        """What masks the payload alone while nothing is held back or cut within a chunk; None where that is not so."""
+        clear = self._coded is None and (self._splitter is None or self._splitter.between_chunks)
         return self._text if clear and not (self._layout or self._released) else None
 
     def finish(self) -> bytes:

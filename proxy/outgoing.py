@@ -7,8 +7,8 @@ from typing import Protocol
 from results.record import Chunk, Decoded, Direction, Line, Part, as_text
 
 
-class ChunkMask(Protocol):
-    """Looks through the payload of one chunk after another."""
+class PayloadMask(Protocol):
+    """Looks through the payload of a body, piece by piece."""
 
     def passes(self, data: bytes) -> bool:
         """Take in `data` if it may be stored as it is; False where more has to be done, and nothing was."""
@@ -24,8 +24,8 @@ class BodyMask(Protocol):
         """The rest that was held back."""
 
     @property
-    def between_chunks(self) -> ChunkMask | None:
-        """What masks whole chunks from here on, if nothing is held back and the next byte begins one."""
+    def steady(self) -> PayloadMask | None:
+        """What masks the payload alone from here on, if nothing is held back or cut within a chunk."""
 
     def take_decoded(self) -> tuple[int, bytes] | None:
         """(offset, bytes) of decoded text to be stored in place of withheld wire bytes; None if there is nothing."""
@@ -71,9 +71,9 @@ class Outgoing:
         self._held = self._held + self._mask.feed(data) if self._mask is not None else self._held + data
 
     @property
-    def between_chunks(self) -> ChunkMask | None:
-        """What masks whole chunks, if all that was read is stored and the next byte begins a chunk."""
-        return self._mask.between_chunks if self._mask is not None and self.stored == self.read else None
+    def steady(self) -> PayloadMask | None:
+        """What masks the payload alone from here on, if all that was read is stored and no chunk is cut."""
+        return self._mask.steady if self._mask is not None and self.stored == self.read else None
 
     def end_body(self) -> None:
         """The body is over: nothing is held back any more."""

@@ -167,6 +167,11 @@ class Framer:
         """Whether a chunk of a body is over and the next one has not begun: whole chunks leave it so."""
         return self._chunks is not None and self._chunks.between_chunks
 
+    @property
+    def until_close(self) -> bool:
+        """Whether whatever comes belongs to the body of a response that has no other end than its connection's."""
+        return self.in_message and self._chunks is None and self._remaining is None and not self.opaque
+
     def feed(self, data: bytes) -> list[Piece]:
         """Cut the next bytes read. Pieces come in wire order."""
         pieces: list[Piece] = []

@@ -75,21 +75,20 @@ class RequestWindow:
         return stored.data[start : start + length]
 
     def best(self, body: bytes) -> tuple[Stored, int] | None:
-        """The kept request whose body shares the longest beginning with `body`, and how long that is.
+        """The kept request most like `body`, and how long a beginning they share; None where that is too little.
 
-        None where none shares enough to matter.
+        It is the latest one that shares enough to matter, or an earlier one that shares notably more.
         """
-        best, shared = None, MIN_PREFIX_BYTES - 1
+        best, shared, needed = None, 0, MIN_PREFIX_BYTES
         for stored in reversed(self._entries.values()):
             start, data = stored.body_start, stored.data
-            at = start + shared
-            if at >= len(data) or shared >= len(body) or data[at] != body[shared]:
+            last = start + needed - 1
+            if last >= len(data) or needed > len(body) or data[last] != body[needed - 1]:
                 continue
-            if data[start:at] == body[:shared]:
+            if data[start:last] == body[: needed - 1]:
                 best = stored
                 shared = common_prefix(body, 0, data, start)
-                if shared == len(body):
-                    break
+                needed = shared + MIN_REFERENCE_BYTES
         return None if best is None else (best, shared)
 
     def shared(self, body: bytes) -> Shared | None:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy import tap
-from proxy.attempts import Attempt
-from proxy.outgoing import ChunkMask
+from proxy.everyday import Steady
 from proxy.rebuild import Rebuilder
 from proxy.redact import Redactor
 from results.http1 import Framer
@@ -64,6 +63,10 @@ chunks = st.one_of(
     payloads.map(lambda payload: b"%x\r\n%b" % (len(payload), payload)),
     st.sampled_from([b"\r\n", b"0\r\n", b"0\r\n\r\n", b"0\r\nTrailer: x\r\n\r\n", b"zz\r\n", b"5\r\nab", b"cde\r\n"]),
 )
+CLOSING = b"HTTP/1.0 200 OK\r\n%b\r\n"
+closing = st.tuples(st.sampled_from(CODINGS), st.lists(payloads, max_size=8)).map(
+    lambda stream: [CLOSING % stream[0], *stream[1]]
+)
 streams = st.tuples(st.sampled_from(CODINGS), st.lists(chunks, max_size=8), st.booleans()).map(
     lambda stream: [STREAM % stream[0], *stream[1], *([b"0\r\n\r\n"] if stream[2] else [])]
 )
@@ -75,7 +78,7 @@ def cut(answer: tuple[bytes, int]) -> list[bytes]:
     return [data[at : at + step] for at in range(0, len(data), step)]
 
 
-reads = st.one_of(streams, st.tuples(answers, st.integers(0, 3)).map(cut))
+reads = st.one_of(streams, closing, st.tuples(answers, st.integers(0, 3)).map(cut))
 endings = st.sampled_from(
     ["", "client fin", "client rst", "upstream fin", "upstream rst", "fault", "late", "note", "next"],
 )
@@ -88,7 +91,7 @@ class LongWay(Rebuilder):
     def _everyday_request(self, event: tap.RequestStarted) -> bool:
         return False
 
-    def _chunk(self, attempt: Attempt, mask: ChunkMask, event: tap.ResponseData) -> bool:
+    def _streamed(self, steady: Steady, event: tap.ResponseData) -> bool:
         return False
 
 
@@ -185,3 +188,20 @@ def test_what_is_stored_is_what_was_sent() -> None:
     chunk = lines[1]
     assert base64.b64decode(getattr(chunk, "base64", "")) == ANSWER % (len(answer), answer)
     assert Framer().feed(getattr(lines[0], "data", "").encode())[1].data == LONG
+
+
+def test_a_stream_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways: list[bool] = []
+    streamed = Rebuilder._streamed
+
+    def watched(self: Rebuilder, steady: Steady, event: tap.ResponseData) -> bool:
+        ways.append(streamed(self, steady, event))
+        return ways[-1]
+
+    monkeypatch.setattr(Rebuilder, "_streamed", watched)
+    for head, read in ((STREAM, b"5\r\nhello\r\n"), (CLOSING, b"hello")):
+        rebuilder = Rebuilder(Redactor(), RequestWindow(8, 1 << 20))
+        said = [tap.ConnectionOpened(1, 1, "c"), started(LONG), tap.ResponseData(1, 6000, head % b"")]
+        lines = written(rebuilder, [*said, *[tap.ResponseData(1, 7000, read)] * 5], close=False)
+        assert [getattr(line, "data", None) for line in lines[-5:]] == [read.decode()] * 5
+    assert ways == [True] * 10
