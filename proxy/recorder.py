@@ -42,6 +42,7 @@ _WITH_DATA = (ResponseData, RequestData, OpaqueData)
 _BATCH_EVENTS = 2000
 _BATCH_BYTES = 4 << 20
 _YIELD_EVERY = 32
+"""After so many events the event loop gets a turn; `time.sleep(0)` costs 13 us of CPU on Linux, for it does sleep."""
 
 
 class Recorder:
