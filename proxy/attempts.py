@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from proxy.heads import RequestHead
 from proxy.outgoing import Outgoing
-from proxy.redact import RequestHead
 from results.http1 import Framer
 from results.window import RequestReferences
+
+if TYPE_CHECKING:
+    from proxy.everyday import Asked, Steady
 
 REFUSALS = frozenset({"no_route", "host_not_allowed", "token_required", "journal_failed"})
 """Fault codes by which the relay itself turned a request down."""
@@ -77,6 +80,7 @@ class Connection:
     """One client connection: its attempts, the framing of its response direction, who closed first."""
 
     __slots__ = (
+        "asked",
         "client",
         "connected",
         "count",
@@ -84,6 +88,7 @@ class Connection:
         "first_closed_ns",
         "framer",
         "number",
+        "steady",
         "unsolicited",
         "waiting",
     )
@@ -95,11 +100,34 @@ class Connection:
         self.framer = Framer(response=True)
         self.waiting: deque[Attempt] = deque()
         """Attempts that have not ended, in order; the first is the one being answered."""
+        self.asked: Asked | None = None
+        """An everyday request that waits for its answer; then nothing else does."""
         self.first_closed: tuple[str, str] | None = None
         """(side, how) of whoever ended first; the relay's own closing does not count."""
         self.first_closed_ns = 0
         self.connected: list[dict[str, Any]] = []
+        self.steady: Steady | None = None
+        """The streamed answer under way, while nothing else has come since."""
         self.unsolicited: list[tuple[int, bytes]] = []
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is under way, or was left over, that the next request has to do with."""
+        framer = self.framer
+        return bool(
+            self.waiting
+            or self.asked is not None
+            or self.unsolicited
+            or framer.opaque
+            or framer.in_message
+            or framer.pending()
+        )
+
+    def first(self) -> int | None:
+        """The number of the first attempt that has not ended."""
+        if self.asked is not None:
+            return self.asked.attempt
+        return self.waiting[0].id if self.waiting else None
 
     def answering(self) -> Attempt | None:
         """The attempt that the next bytes from the upstream belong to."""

@@ -8,6 +8,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 from proxy.upstream import Upstream
@@ -50,7 +51,8 @@ async def connect(
     """
     try:
         async with asyncio.timeout(timeout):
-            errors = await _attempt(upstream, factory, tls, timeout)
+            addresses = [upstream.host] if _is_address(upstream.host) else await _addresses(upstream)
+            errors = await _attempt(upstream, addresses, factory, tls, timeout)
     except TimeoutError:
         raise _timed_out(upstream, timeout) from None
     if errors:
@@ -58,18 +60,23 @@ async def connect(
 
 
 async def _attempt(
-    upstream: Upstream, factory: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None, timeout: float | None
+    upstream: Upstream,
+    addresses: list[str],
+    factory: Callable[[], asyncio.Protocol],
+    tls: ssl.SSLContext | None,
+    timeout: float | None,
 ) -> list[Exception]:
-    loop = asyncio.get_running_loop()
-    addresses = await _addresses(loop, upstream)
-    share = None if timeout is None else timeout / len(addresses)
+    connecting = asyncio.get_running_loop().create_connection
+    share = None if timeout is None or len(addresses) == 1 else timeout / len(addresses)
+    name = _sni(upstream) if tls else None
     errors: list[Exception] = []
     for address in addresses:
         try:
-            async with asyncio.timeout(share):
-                await loop.create_connection(
-                    factory, address, upstream.port, ssl=tls, server_hostname=_sni(upstream) if tls else None
-                )
+            if share is None:
+                await connecting(factory, address, upstream.port, ssl=tls, server_hostname=name)
+            else:
+                async with asyncio.timeout(share):
+                    await connecting(factory, address, upstream.port, ssl=tls, server_hostname=name)
         except (OSError, ssl.SSLError, EOFError) as error:
             errors.append(error)
         else:
@@ -81,13 +88,17 @@ def _sni(upstream: Upstream) -> str:
     return upstream.host.partition("%")[0].removesuffix(".")
 
 
-async def _addresses(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> list[str]:
+@lru_cache(maxsize=256)
+def _is_address(host: str) -> bool:
     try:
-        ipaddress.ip_address(upstream.host)
+        ipaddress.ip_address(host)
     except ValueError:
-        pass
-    else:
-        return [upstream.host]
+        return False
+    return True
+
+
+async def _addresses(upstream: Upstream) -> list[str]:
+    loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(upstream.host, upstream.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

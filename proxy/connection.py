@@ -126,18 +126,20 @@ class Connection(UpstreamHalf):
 
     def _pass(self, data: bytes, now: int) -> bool:
         """Pass an everyday request on without taking it apart. False: it is not one, or not everything is ready."""
-        server, upstream = self.server, self.fixed
-        if server is None or upstream is None or self.framed_down or self.requests.in_message or self.tap.refusing:
+        upstream = self.fixed
+        ready = self.server is not None or self.dialing is not None
+        if not ready or upstream is None or self.framed_down or self.requests.in_message or self.tap.refusing:
             return False
         plain = None if self.requests.pending() else plain_request(data)
         if plain is None or not is_loopback(data[plain.host_start : plain.host_end].decode("latin-1")):
             return False
-        server.write(b"".join((data[: plain.host_start], self.authority, data[plain.host_end :])))
+        self._send(b"".join((data[: plain.host_start], self.authority, data[plain.host_end :])))
         if not self.forwarded:
             self.method = plain.method
         self.relay.stats.requests += 1
         self.exchange += 1
         self.forwarded += 1
+        self.pipelines = self.pipelines or self.awaiting
         self.awaiting = True
         head, body = data[: plain.body_start], data[plain.body_start :]
         self.put(RequestStarted(self.number, now, upstream.name, (), head, body, plain.target, True))

@@ -7,14 +7,15 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from proxy.attempts import Attempt, Connection, ending
+from proxy.heads import RequestHead
 from proxy.redact import Redactor
 from results.http1 import Framer
-from results.record import End, Line, Note, Request, as_text, encode
+from results.record import End, Line, Note, Request, as_text, encode_line
 from results.window import RequestWindow
 
 MAX_UNSOLICITED_BYTES = 1 << 20
 _REMEMBERED_ATTEMPTS = 4096
-"""Notes find their attempt among so many of the latest, also when it has ended."""
+"""Notes find their attempt among at least so many of the latest, also when it has ended."""
 
 
 class LineBuilder(ABC):
@@ -34,6 +35,7 @@ class LineBuilder(ABC):
         self._offset_ns = time.time_ns() - time.monotonic_ns() if epoch_offset_ns is None else epoch_offset_ns
         self._connections: dict[int, Connection] = {}
         self._numbers: dict[tuple[int, int], int] = {}
+        self._older_numbers: dict[tuple[int, int], int] = {}
 
     def begin_segment(self) -> None:
         """Lines built from now on go to a new segment, or earlier ones were lost: refer to nothing before."""
@@ -41,7 +43,7 @@ class LineBuilder(ABC):
         self._generation += 1
 
     def _put(self, line: Line) -> None:
-        self.lines.append(encode(line))
+        self.lines.append(encode_line(line) + b"\n")
 
     def _at_us(self, attempt: Attempt, at_ns: int) -> int:
         return (at_ns - attempt.started_ns) // 1000
@@ -52,21 +54,35 @@ class LineBuilder(ABC):
             connection = self._connections[number] = Connection(number, "")
         return connection
 
-    def _begin(self, connection: Connection, at_ns: int) -> Attempt:
+    def _count(self, connection: Connection) -> tuple[int, int]:
+        """One more attempt: its number in the run, and on its connection."""
         self.attempts += 1
         self.open_attempts += 1
         connection.count += 1
-        attempt = Attempt(self.attempts, connection.count, at_ns, self._generation)
-        self._numbers[connection.number, connection.count] = attempt.id
-        if len(self._numbers) > _REMEMBERED_ATTEMPTS:
-            del self._numbers[next(iter(self._numbers))]
+        if len(self._numbers) >= _REMEMBERED_ATTEMPTS:
+            self._older_numbers, self._numbers = self._numbers, {}
+        self._numbers[connection.number, connection.count] = self.attempts
+        return self.attempts, connection.count
+
+    def _count_end(self, reason: str) -> None:
+        self.open_attempts -= 1
+        self.ended[reason] = self.ended.get(reason, 0) + 1
+
+    def _number(self, connection: int, exchange: int) -> int | None:
+        """The attempt that was a connection's n-th exchange, as far as it is remembered."""
+        key = (connection, exchange)
+        return self._numbers.get(key) or self._older_numbers.get(key)
+
+    def _begin(self, connection: Connection, at_ns: int) -> Attempt:
+        number, exchange = self._count(connection)
+        attempt = Attempt(number, exchange, at_ns, self._generation)
         connection.waiting.append(attempt)
         return attempt
 
     def _began(self, connection: Connection, attempt: Attempt) -> None:
         """The request line is put: what was known before it follows."""
         for fields in connection.connected:
-            self._put_note("connected", fields, attempt.started_ns, attempt.id)
+            self._note_connected(fields, attempt.started_ns, attempt.id)
         connection.connected.clear()
         early, connection.unsolicited = connection.unsolicited, []
         for at_ns, data in early:
@@ -109,8 +125,22 @@ class LineBuilder(ABC):
             at_ns = connection.unsolicited[0][0]
             self._begin_opaque(connection, "", at_ns, "the upstream sent this without a request")
 
+    def _tags(self, tags: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        return self._redactor.tags(tags) if tags else ()
+
+    def _forwarded(self, target: bytes, head: RequestHead) -> str | None:
+        """The target that went on, masked, where it is not the client's own."""
+        if target == head.target_bytes:
+            return None
+        forwarded = self._redactor.target(target)
+        return forwarded if forwarded != head.target else None
+
     def _put_note(self, kind: str, fields: dict[str, Any], at_ns: int, attempt: int | None) -> None:
         self._put(Note(kind, (at_ns + self._offset_ns) // 1000, self._redactor.fields(fields), attempt))
+
+    def _note_connected(self, fields: dict[str, Any], at_ns: int, attempt: int) -> None:
+        """Fields that are masked already."""
+        self._put(Note("connected", (at_ns + self._offset_ns) // 1000, fields, attempt))
 
     def _finish_held(self, attempt: Attempt, at_ns: int) -> None:
         """Let out what was held back, now that nothing follows."""
@@ -140,5 +170,4 @@ class LineBuilder(ABC):
         request, response = attempt.request.read, attempt.response.read
         detail = self._redactor.text(detail) if detail else ""
         self._put(End(attempt.id, self._at_us(attempt, at_ns), reason, request, response, detail, text, base64))
-        self.open_attempts -= 1
-        self.ended[reason] = self.ended.get(reason, 0) + 1
+        self._count_end(reason)

@@ -91,16 +91,18 @@ class TextMask:
         """What may be stored now, masked; the same object as `data` where nothing had to be done."""
         if not data:
             return b""
+        return data if self.passes(data) else self._examine(data, final=False)
+
+    def passes(self, data: bytes) -> bool:
+        """Take in `data` if it may be stored as it is; False where more has to be done, and nothing was."""
         if self._held or not self._rules.plain:
-            return self._examine(data, final=False)
+            return False
         secrets = self._rules.secrets
         joined = self._context + data
-        if joined[-MIN_HELD_BYTES:] in secrets.tails:
-            return self._examine(data, final=False)
-        if secrets.may_hold(joined):
-            return self._examine(data, final=False)
+        if joined[-MIN_HELD_BYTES:] in secrets.tails or secrets.may_hold(joined):
+            return False
         self._context = joined[-_CONTEXT:]
-        return data
+        return True
 
     def finish(self) -> bytes:
         """The rest that was held back, masked."""
@@ -198,6 +200,12 @@ class BodyMasker:
                 return b""
             coded, self._coded = self._coded, None
             return b"".join([self._plain(held, held_spans) for held, held_spans in [*coded.pending, (data, spans)]])
+
+    @property
+    def steady(self) -> TextMask | None:
+        """What masks the payload alone while nothing is held back or cut within a chunk; None where that is not so."""
+        clear = self._coded is None and (self._splitter is None or self._splitter.between_chunks)
+        return self._text if clear and not (self._layout or self._released) else None
 
     def finish(self) -> bytes:
         """The rest that was held back."""

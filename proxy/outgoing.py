@@ -7,6 +7,13 @@ from typing import Protocol
 from results.record import Chunk, Decoded, Direction, Line, Part, as_text
 
 
+class PayloadMask(Protocol):
+    """Looks through the payload of a body, piece by piece."""
+
+    def passes(self, data: bytes) -> bool:
+        """Take in `data` if it may be stored as it is; False where more has to be done, and nothing was."""
+
+
 class BodyMask(Protocol):
     """Masks the wire bytes of a body, piece by piece (see `proxy.mask`)."""
 
@@ -15,6 +22,10 @@ class BodyMask(Protocol):
 
     def finish(self) -> bytes:
         """The rest that was held back."""
+
+    @property
+    def steady(self) -> PayloadMask | None:
+        """What masks the payload alone from here on, if nothing is held back or cut within a chunk."""
 
     def take_decoded(self) -> tuple[int, bytes] | None:
         """(offset, bytes) of decoded text to be stored in place of withheld wire bytes; None if there is nothing."""
@@ -58,6 +69,11 @@ class Outgoing:
     def body(self, data: bytes) -> None:
         """Body bytes as on the wire."""
         self._held = self._held + self._mask.feed(data) if self._mask is not None else self._held + data
+
+    @property
+    def steady(self) -> PayloadMask | None:
+        """What masks the payload alone from here on, if all that was read is stored and no chunk is cut."""
+        return self._mask.steady if self._mask is not None and self.stored == self.read else None
 
     def end_body(self) -> None:
         """The body is over: nothing is held back any more."""

@@ -12,14 +12,15 @@ from typing import Any
 
 from proxy import tap
 from proxy.attempts import REFUSALS, Attempt
+from proxy.everyday import EverydayBuilder
+from proxy.heads import RequestHead
 from proxy.outgoing import Outgoing
-from proxy.redact import Redactor, RequestHead
-from proxy.responses import ResponseBuilder
+from proxy.redact import Redactor
 from results.record import Part, Request, as_text
 from results.window import RequestReferences, RequestWindow, Stored
 
 
-class Rebuilder(ResponseBuilder):
+class Rebuilder(EverydayBuilder):
     """Turns events into encoded lines, which pile up in `lines` until the caller takes them."""
 
     def __init__(self, redactor: Redactor, window: RequestWindow, *, epoch_offset_ns: int | None = None) -> None:
@@ -44,7 +45,8 @@ class Rebuilder(ResponseBuilder):
     def stop(self) -> None:
         """The recorder ends: every attempt still open ends with it."""
         now = time.monotonic_ns()
-        for connection in list(self._connections.values()):
+        for number in list(self._connections):
+            connection = self._connection(number)
             self._flush_unsolicited(connection)
             for attempt in list(connection.waiting):
                 if attempt.response_complete:
@@ -57,14 +59,19 @@ class Rebuilder(ResponseBuilder):
         self._connection(event.connection).client = event.client
 
     def _upstream_connected(self, event: tap.UpstreamConnected) -> None:
-        connection = self._connection(event.connection)
-        fields = {"upstream": event.upstream, "address": event.address, "took_us": event.took_ns // 1000}
-        if connection.waiting:
-            self._put_note("connected", fields, event.at_ns, connection.waiting[0].id)
-        else:
+        connection = self._connections.get(event.connection) or self._connection(event.connection)
+        text = self._redactor.text
+        upstream, address = text(event.upstream), text(event.address)
+        fields = {"upstream": upstream, "address": address, "took_us": event.took_ns // 1000}
+        attempt = connection.first()
+        if attempt is None:
             connection.connected.append(fields)
+        else:
+            self._note_connected(fields, event.at_ns, attempt)
 
     def _request_started(self, event: tap.RequestStarted) -> None:
+        if self._everyday_request(event):
+            return
         connection = self._connection(event.connection)
         attempt = self._begin(connection, event.at_ns)
         head = self._redactor.request_head(event.head)
@@ -74,20 +81,14 @@ class Rebuilder(ResponseBuilder):
         out = attempt.request
         out.head(head.masked)
         attempt.request_complete = event.complete
-        whole = event.complete and not head.chunked and not head.content_encoding
-        self._begin_request_body(attempt, head, masked=not whole)
-        if whole:
-            known = self._holds_nothing_new(head, event.body)
-            out.add(event.body if known else self._redactor.mask(event.body))
-        else:
-            out.body(event.body)
-            if event.complete:
-                out.end_body()
+        self._begin_request_body(attempt, head)
+        out.body(event.body)
+        if event.complete:
+            out.end_body()
         data = out.take()
         parts = self._parts(attempt, data, 0)
         text, base64 = as_text(data) if parts is None else (None, None)
         size = len(event.head) + len(event.body)
-        forwarded = self._redactor.target(event.target)
         self._put(
             Request(
                 attempt.id,
@@ -98,7 +99,7 @@ class Rebuilder(ResponseBuilder):
                 size,
                 head.method,
                 head.target,
-                forwarded if forwarded != head.target else None,
+                self._forwarded(event.target, head),
                 connection.client,
                 self._tags(event.tags),
                 event.complete,
@@ -112,25 +113,13 @@ class Rebuilder(ResponseBuilder):
         self._request_stored(attempt, data)
         self._began(connection, attempt)
 
-    def _tags(self, tags: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-        return self._redactor.tags(tags) if tags else ()
-
-    def _begin_request_body(self, attempt: Attempt, head: RequestHead, *, masked: bool) -> None:
+    def _begin_request_body(self, attempt: Attempt, head: RequestHead) -> None:
         if head.has_body:
-            if masked:
-                mask = self._redactor.body_mask(chunked=head.chunked, content_encoding=head.content_encoding)
-                attempt.request.begin_body(mask)
+            mask = self._redactor.body_mask(chunked=head.chunked, content_encoding=head.content_encoding)
+            attempt.request.begin_body(mask)
             attempt.kept = []
             total = None if head.length is None else len(head.masked) + head.length
             attempt.references = RequestReferences(self._window, len(head.masked), total)
-
-    def _holds_nothing_new(self, head: RequestHead, body: bytes) -> bool:
-        """Whether a whole body needs no masking, for what it does not repeat holds no secret."""
-        redactor = self._redactor
-        if not redactor.plain or head.chunked or head.content_encoding:
-            return False
-        start, end = self._window.news(body, redactor.secrets.version)
-        return (start > 0 or end < len(body)) and not redactor.secrets.may_hold_within(body, start, end)
 
     def _parts(self, attempt: Attempt, data: bytes, offset: int) -> tuple[Part, ...] | None:
         references = attempt.references
@@ -192,9 +181,9 @@ class Rebuilder(ResponseBuilder):
             self._put(line)
 
     def _side_closed(self, event: tap.SideClosed) -> None:
-        connection = self._connections.get(event.connection)
-        if connection is None:
+        if event.connection not in self._connections:
             return
+        connection = self._connection(event.connection)
         connection.note_closed(event.side, event.how, event.at_ns)
         if event.side != "upstream" or event.how == "closed":
             return
@@ -228,9 +217,10 @@ class Rebuilder(ResponseBuilder):
             answer = b""
 
     def _connection_closed(self, event: tap.ConnectionClosed) -> None:
-        connection = self._connections.pop(event.connection, None)
-        if connection is None:
+        if event.connection not in self._connections:
             return
+        connection = self._connection(event.connection)
+        del self._connections[event.connection]
         self._flush_unsolicited(connection)
         for attempt in list(connection.waiting):
             self._close(connection, attempt, event.at_ns)
@@ -238,7 +228,7 @@ class Rebuilder(ResponseBuilder):
     def _note(self, event: tap.Note) -> None:
         attempt = None
         if event.exchange is not None:
-            attempt = self._numbers.get((event.connection, event.exchange))
+            attempt = self._number(event.connection, event.exchange)
         fields = event.fields
         if event.exchange is not None and attempt is None:
             fields = {**fields, "connection": event.connection, "exchange": event.exchange}

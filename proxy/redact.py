@@ -10,13 +10,13 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from proxy.heads import Heads
 from proxy.mask import BodyMasker, Rules
 from proxy.secret_names import plainly_a_path, secret_name
 from proxy.secrets import MASK, Secrets
-from results.http1 import Framer, Kind, parse_headers
 
 _QUERY = re.compile(rb"([?&;#])([^=&;#?\s\"']+)=([^&;#\s\"']*)")
 _TAG = re.compile(rb"([/,]|%2C)([^=/,?#&;\s\"'%]+)(=|%3D)([^,/?#\s\"'%]*(?:%(?!2C)[^,/?#\s\"'%]*)*)", re.IGNORECASE)
@@ -30,41 +30,8 @@ _FLAG = re.compile(r"(--?[A-Za-z][A-Za-z0-9_.-]*)(?:=(.*))?\Z", re.DOTALL)
 _SEVERAL = re.compile(rb"[,;=\s]+")
 _MIN_PART = 8
 _MIN_PLAIN_COOKIE = 12
-_CACHED_HEADS = 512
 _CACHED_LINES = 2048
 _LONGEST_CACHED_LINE = 512
-
-
-class RequestHead(NamedTuple):
-    """A request's head: masked bytes, and what is needed to follow its body."""
-
-    masked: bytes
-    method: str
-    method_bytes: bytes
-    target: str
-    chunked: bool
-    length: int | None
-    content_encoding: str
-    upgrade: bool
-
-    @property
-    def has_body(self) -> bool:
-        """Whether bytes follow the head."""
-        return self.chunked or bool(self.length)
-
-
-class ResponseHead(NamedTuple):
-    """A response's head: masked bytes, its header fields (masked), its content coding.
-
-    `plain_length` is the body's length where it is a final one with a stated length, neither coded nor chunked.
-    """
-
-    raw: bytes
-    headers: tuple[tuple[str, str], ...]
-    content_encoding: str
-    status: int
-    reason: str
-    plain_length: int | None
 
 
 class Redactor:
@@ -77,11 +44,13 @@ class Redactor:
     def __init__(self, patterns: Sequence[str] = (), fields: Sequence[str] = ()) -> None:
         self.secrets = Secrets()
         self._rules = Rules(self.secrets, patterns, fields)
-        self._requests: dict[bytes, RequestHead] = {}
-        self._responses: dict[bytes, ResponseHead] = {}
         self._lines: tuple[dict[bytes, bytes], dict[bytes, bytes]] = ({}, {})
         """Header lines of requests and of responses, masked by their structure: most come again and again."""
-        self._version = 0
+        heads = Heads(self._rules, self._head)
+        self.request_head = heads.request
+        """Learn from a request's head, then mask it."""
+        self.response_head = heads.response
+        """Learn from a response's head, then mask it."""
 
     @property
     def plain(self) -> bool:
@@ -198,66 +167,7 @@ class Redactor:
             for name, value in tags
         )
 
-    def request_head(self, raw: bytes) -> RequestHead:
-        """Learn from a request's head, then mask it."""
-        self._forget_if_older()
-        head = self._requests.get(raw)
-        if head is None:
-            head = self._read_request(raw)
-            self._forget_if_older()
-            self._requests[raw] = head
-        return head
-
-    def response_head(self, raw: bytes) -> ResponseHead:
-        """Learn from a response's head, then mask it."""
-        self._forget_if_older()
-        head = self._responses.get(raw)
-        if head is None:
-            masked = self._head(raw, response=True)
-            headers = parse_headers(masked)
-            coding = next((value for name, value in headers if name.lower() == "content-encoding"), "")
-            head = _response_head(raw, masked, tuple(headers), coding)
-            head = head._replace(reason=self.text(head.reason))
-            self._forget_if_older()
-            self._responses[raw] = head
-        return head
-
-    def _forget_if_older(self) -> None:
-        """Heads masked before something was learned must be masked again."""
-        if self._version != self.secrets.version:
-            self._version = self.secrets.version
-            self._requests.clear()
-            self._responses.clear()
-        for cached in self._lines:
-            if len(cached) > _CACHED_LINES:
-                cached.clear()
-        if len(self._requests) > _CACHED_HEADS:
-            self._requests.clear()
-        if len(self._responses) > _CACHED_HEADS:
-            self._responses.clear()
-
-    def _read_request(self, raw: bytes) -> RequestHead:
-        masked = self._head(raw, response=False)
-        pieces = Framer().feed(raw)
-        parsed = pieces[0].head if pieces and pieces[0].kind is Kind.HEAD else None
-        words = masked.lstrip(b"\r\n").split(b"\n", 1)[0].split(b" ")
-        target = words[1] if len(words) > 1 else b""
-        coding = ""
-        if b"content-encoding" in raw.lower():
-            headers = parse_headers(raw)
-            coding = next((value for name, value in headers if name.lower() == "content-encoding"), "")
-        return RequestHead(
-            masked,
-            words[0].decode("latin-1"),
-            parsed.method if parsed is not None else words[0],
-            target.decode("utf-8", "replace"),
-            parsed.chunked if parsed is not None else False,
-            parsed.length if parsed is not None else None,
-            coding,
-            parsed.upgrade if parsed is not None else False,
-        )
-
-    def _head(self, raw: bytes, *, response: bool) -> bytes:
+    def _head(self, raw: bytes, response: bool) -> bytes:
         """Learn and mask by the structure of the head, then by everything known."""
         lines = raw.split(b"\n")
         first = next((index for index, line in enumerate(lines) if line.strip(b"\r")), 0)
@@ -281,6 +191,8 @@ class Redactor:
             name = key.strip().lower()
             out.append(key + colon + self._header(name, value, response=response) if colon else line)
             if len(line) <= _LONGEST_CACHED_LINE:
+                if len(known) >= _CACHED_LINES:
+                    known.clear()
                 known[line] = out[-1]
         return self.mask(b"\n".join(out))
 
@@ -377,15 +289,3 @@ class Redactor:
         self.secrets.learn(unquote_to_bytes(match[3].replace(b"+", b" ")))
         self.secrets.learn(unquote_to_bytes(match[3]))
         return match[1] + match[2] + b"=" + MASK * len(match[3])
-
-
-def _response_head(
-    raw: bytes, masked: bytes, headers: tuple[tuple[str, str], ...], content_encoding: str
-) -> ResponseHead:
-    pieces = Framer(response=True).feed(raw)
-    head = pieces[0].head if pieces and pieces[0].data == raw else None
-    if head is None:
-        return ResponseHead(masked, headers, content_encoding, 0, "", None)
-    simple = head.status >= 200 and not (head.chunked or head.upgrade or content_encoding)
-    reason = head.reason.decode("latin-1")
-    return ResponseHead(masked, headers, content_encoding, head.status, reason, head.length if simple else None)

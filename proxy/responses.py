@@ -22,10 +22,6 @@ class ResponseBuilder(LineBuilder):
             self._unasked(connection, data, at_ns)
             return
         framer = connection.framer
-        if not (attempt.response.read or framer.in_message or framer.opaque or framer.pending()) and self._whole(
-            connection, attempt, data, at_ns
-        ):
-            return
         for waiting in connection.waiting:
             if waiting.head is not None and not waiting.expected:
                 framer.expect(waiting.head.method_bytes)
@@ -55,27 +51,6 @@ class ResponseBuilder(LineBuilder):
             self._flush(attempt, size, at_ns, heads)
         elif size:
             self._left_over(connection, b"", at_ns)
-
-    def _whole(self, connection: Connection, attempt: Attempt, data: bytes, at_ns: int) -> bool:
-        """The common case, done without following the framing: this read is one whole, plain response."""
-        if attempt.head is None or attempt.expected or attempt.head.method_bytes in (b"HEAD", b"CONNECT"):
-            return False
-        length = data.find(b"\r\n\r\n") + 4
-        if length < 4:
-            return False
-        head = self._redactor.response_head(data[:length])
-        if head.plain_length is None or length + head.plain_length != len(data):
-            return False
-        out = attempt.response
-        out.add(head.raw + self._redactor.mask(data[length:]))
-        at_us = self._at_us(attempt, at_ns)
-        for line in out.chunk(at_us, len(data), out.take()):
-            self._put(line)
-        self._put(HeadLine(attempt.id, at_us, head.status, head.reason, head.headers, 0, length))
-        attempt.responded = attempt.response_complete = True
-        if attempt.request_complete:
-            self._end(connection, attempt, "complete", "", at_ns)
-        return True
 
     def _piece(self, attempt: Attempt, piece: Piece, at_ns: int, heads: list[HeadLine]) -> bool:
         """Take in one piece of a response; True where the response is complete."""

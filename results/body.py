@@ -31,11 +31,16 @@ class PayloadSplitter:
         self._left = 0
         self._line = b""
 
+    @property
+    def between_chunks(self) -> bool:
+        """Whether a size line is awaited, and none of it is here."""
+        return self._state == "size" and not self._line and not self.broken
+
     def feed(self, data: bytes) -> list[tuple[bool, int, int]]:
         """(is payload, start, end) ranges of `data`, in order and without gaps."""
         if not self.chunked or self.broken:
             return [(True, 0, len(data))] if data else []
-        start = whole_chunk(data) if self._state == "size" and not self._line else 0
+        start = whole_chunk(data) if self.between_chunks else 0
         if start:
             return [(False, 0, start), (True, start, len(data) - 2), (False, len(data) - 2, len(data))]
         spans: list[tuple[bool, int, int]] = []

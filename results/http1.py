@@ -162,6 +162,16 @@ class Framer:
             return True
         return not self.in_message and not self._buffer
 
+    @property
+    def between_chunks(self) -> bool:
+        """Whether a chunk of a body is over and the next one has not begun: whole chunks leave it so."""
+        return self._chunks is not None and self._chunks.between_chunks
+
+    @property
+    def until_close(self) -> bool:
+        """Whether whatever comes belongs to the body of a response that has no other end than its connection's."""
+        return self.in_message and self._chunks is None and self._remaining is None and not self.opaque
+
     def feed(self, data: bytes) -> list[Piece]:
         """Cut the next bytes read. Pieces come in wire order."""
         pieces: list[Piece] = []
@@ -316,9 +326,14 @@ class _ChunkedBody:
         self._line = b""
         self.done = False
 
+    @property
+    def between_chunks(self) -> bool:
+        """Whether a size line is awaited, and none of it is here."""
+        return self._state == "size" and not self._line
+
     def feed(self, data: bytes) -> int:
         """Consume framing; returns how many bytes belong to this body. Raises _BadFramingError on nonsense."""
-        if self._state == "size" and not self._line and whole_chunk(data):
+        if self.between_chunks and whole_chunk(data):
             return len(data)
         position = 0
         while position < len(data) and not self.done:

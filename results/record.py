@@ -146,7 +146,9 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", t
 
 Line = Segment | Request | Chunk | Decoded | Head | End | Note
 
-_encoder = msgspec.json.Encoder()
+encode_line = msgspec.json.Encoder().encode
+"""A line without its newline, for where a call more would show."""
+
 _decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
 
@@ -168,7 +170,7 @@ MIGRATIONS: dict[int, Migration] = {}
 
 def encode(line: Line) -> bytes:
     """One line of the journal, newline included."""
-    return _encoder.encode(line) + b"\n"
+    return encode_line(line) + b"\n"
 
 
 def decode(raw: bytes, schema: int = SCHEMA_VERSION) -> Line:

@@ -18,6 +18,9 @@ MIN_REQUEST_BYTES = 1024
 MIN_PREFIX_BYTES = 256
 MIN_REFERENCE_BYTES = 64
 
+_WORD_BYTES = 256
+"""Stretches up to this long are compared as one number; longer ones are halved first, all of it in C."""
+
 
 class Stored(NamedTuple):
     """The whole stored request of an attempt; its body begins at `body_start`."""
@@ -29,6 +32,14 @@ class Stored(NamedTuple):
     """Which secrets were known when it was masked (`Secrets.version`)."""
 
 
+class Shared(NamedTuple):
+    """What a whole body shares with a kept request: so many bytes at its beginning, so many others at its end."""
+
+    base: Stored
+    prefix: int
+    suffix: int
+
+
 class RequestWindow:
     """The last whole requests of a segment, at most `count` of them and `max_bytes` in all."""
 
@@ -37,8 +48,8 @@ class RequestWindow:
         self.max_bytes = max_bytes
         self._bytes = 0
         self._entries: OrderedDict[int, Stored] = OrderedDict()
-        self._asked: tuple[bytes, Stored | None] | None = None
-        """The latest body that `best` was asked about, and its answer: it is asked twice."""
+        self._asked: tuple[bytes, Shared | None] | None = None
+        """The latest body that `shared` was asked about, and its answer: it is asked twice."""
 
     def add(self, stored: Stored) -> None:
         """Keep a request, and let go of the oldest ones."""
@@ -63,32 +74,64 @@ class RequestWindow:
             raise ValueError(f"a reference to attempt {attempt} points at nothing")
         return stored.data[start : start + length]
 
-    def best(self, body: bytes) -> Stored | None:
-        """The kept request whose body shares the longest beginning with `body`, if it is long enough to matter."""
+    def best(self, body: bytes) -> tuple[Stored, int] | None:
+        """The kept request most like `body`, and how long a beginning they share; None where that is too little.
+
+        It is the latest one that shares enough to matter, or an earlier one that shares notably more.
+        """
+        best, shared, needed = None, 0, MIN_PREFIX_BYTES
+        for stored in reversed(self._entries.values()):
+            start, data = stored.body_start, stored.data
+            last = start + needed - 1
+            if last >= len(data) or needed > len(body) or data[last] != body[needed - 1]:
+                continue
+            if data[start:last] == body[: needed - 1]:
+                best = stored
+                shared = common_prefix(body, 0, data, start)
+                needed = shared + MIN_REFERENCE_BYTES
+        return None if best is None else (best, shared)
+
+    def shared(self, body: bytes) -> Shared | None:
+        """What a whole body shares with the kept request most like it; None where that is too little to matter."""
         if self._asked is not None and self._asked[0] == body:
             return self._asked[1]
-        best, shared = None, MIN_PREFIX_BYTES - 1
-        for stored in reversed(self._entries.values()):
-            start = stored.body_start
-            if stored.data[start : start + shared + 1] == body[: shared + 1] and len(body) > shared:
-                best = stored
-                shared = common_prefix(body, 0, stored.data, start)
-                if shared == len(body):
-                    break
-        self._asked = (body, best)
-        return best
+        found, shared = self.best(body), None
+        if found is not None:
+            base, prefix = found
+            limit = min(len(body), len(base.data) - base.body_start) - prefix
+            suffix = common_suffix(body, len(body), base.data, len(base.data), limit)
+            shared = Shared(base, prefix, suffix)
+        self._asked = (body, shared)
+        return shared
 
     def news(self, body: bytes, examined: int) -> tuple[int, int]:
         """Start and end of what a whole body does not share with the kept request most like it.
 
         Only requests that were masked when the same secrets were known count: what is shared with them holds none.
         """
-        base = self.best(body)
-        if base is None or base.examined != examined:
+        shared = self.shared(body)
+        if shared is None or shared.base.examined != examined:
             return 0, len(body)
-        start = common_prefix(body, 0, base.data, base.body_start)
-        limit = min(len(body), len(base.data) - base.body_start) - start
-        return start, len(body) - common_suffix(body, len(body), base.data, len(base.data), limit)
+        return shared.prefix, len(body) - shared.suffix
+
+    def references(self, data: bytes, body_start: int) -> list[Part] | None:
+        """`parts` for a whole request in one, or None where nothing worth it is shared."""
+        body = data[body_start:]
+        shared = self.shared(body)
+        if shared is None:
+            return None
+        base, prefix, suffix = shared
+        if prefix < len(body):
+            while prefix and body[prefix] & 0xC0 == 0x80:
+                prefix -= 1
+        while suffix and body[len(body) - suffix] & 0xC0 == 0x80:
+            suffix -= 1
+        return _parts(
+            data[:body_start],
+            body,
+            (base.attempt, base.body_start, prefix),
+            (base.attempt, len(base.data) - suffix, suffix),
+        )
 
     def holds(self, stored: Stored) -> bool:
         """Whether a request can still be referred to."""
@@ -114,7 +157,8 @@ class RequestReferences:
         if not body:
             return None
         if not self._chosen:
-            self._base = self._window.best(body)
+            found = self._window.best(body)
+            self._base = found[0] if found is not None else None
             self._chosen = True
             self._in_prefix = self._base is not None
         base = self._base
@@ -123,16 +167,7 @@ class RequestReferences:
             return None
         prefix, prefix_at = self._prefix(body, base, offset + len(head))
         suffix, suffix_at = self._suffix(body, base, offset + len(data), prefix)
-        if not prefix and not suffix:
-            return None
-        parts: list[Part] = [as_part(head)] if head else []
-        if prefix:
-            parts.append((base.attempt, prefix_at, prefix))
-        if prefix + suffix < len(body):
-            parts.append(as_part(body[prefix : len(body) - suffix]))
-        if suffix:
-            parts.append((base.attempt, suffix_at, suffix))
-        return parts
+        return _parts(head, body, (base.attempt, prefix_at, prefix), (base.attempt, suffix_at, suffix))
 
     def _prefix(self, body: bytes, base: Stored, offset: int) -> tuple[int, int]:
         if not self._in_prefix:
@@ -143,7 +178,7 @@ class RequestReferences:
             self._in_prefix = False
             while shared and body[shared] & 0xC0 == 0x80:
                 shared -= 1
-        return (shared, at) if shared >= MIN_REFERENCE_BYTES else (0, 0)
+        return shared, at
 
     def _suffix(self, body: bytes, base: Stored, end: int, prefix: int) -> tuple[int, int]:
         if self._total is None or self._in_prefix or prefix == len(body):
@@ -155,23 +190,41 @@ class RequestReferences:
         shared = common_suffix(body, len(body), base.data, base_end, limit)
         while shared and body[len(body) - shared] & 0xC0 == 0x80:
             shared -= 1
-        return (shared, base_end - shared) if shared >= MIN_REFERENCE_BYTES else (0, 0)
+        return shared, base_end - shared
+
+
+def _parts(head: bytes, body: bytes, prefix: tuple[int, int, int], suffix: tuple[int, int, int]) -> list[Part] | None:
+    """A head, and a body whose beginning and end stand elsewhere; None where neither end is worth a reference."""
+    start = prefix[2] if prefix[2] >= MIN_REFERENCE_BYTES else 0
+    end = len(body) - (suffix[2] if suffix[2] >= MIN_REFERENCE_BYTES else 0)
+    if not start and end == len(body):
+        return None
+    parts: list[Part] = [as_part(head)] if head else []
+    if start:
+        parts.append(prefix)
+    if start < end:
+        parts.append(as_part(body[start:end]))
+    if end < len(body):
+        parts.append(suffix)
+    return parts
 
 
 def common_prefix(one: bytes, one_start: int, other: bytes, other_start: int) -> int:
-    """How many bytes from two starts on are equal (halving, so that the comparing is done in C)."""
+    """How many bytes from two starts on are equal."""
     low, high = 0, min(len(one) - one_start, len(other) - other_start)
     if high <= 0:
         return 0
     if one[one_start : one_start + high] == other[other_start : other_start + high]:
         return high
-    while high - low > 1:
+    while high - low > _WORD_BYTES:
         middle = (low + high) // 2
         if one[one_start + low : one_start + middle] == other[other_start + low : other_start + middle]:
             low = middle
         else:
             high = middle
-    return low
+    mine, theirs = one[one_start + low : one_start + high], other[other_start + low : other_start + high]
+    differing = int.from_bytes(mine, "little") ^ int.from_bytes(theirs, "little")
+    return low + ((differing & -differing).bit_length() - 1) // 8
 
 
 def common_suffix(one: bytes, one_end: int, other: bytes, other_end: int, limit: int) -> int:
@@ -181,10 +234,12 @@ def common_suffix(one: bytes, one_end: int, other: bytes, other_end: int, limit:
         return 0
     if one[one_end - high : one_end] == other[other_end - high : other_end]:
         return high
-    while high - low > 1:
+    while high - low > _WORD_BYTES:
         middle = (low + high) // 2
         if one[one_end - middle : one_end - low] == other[other_end - middle : other_end - low]:
             low = middle
         else:
             high = middle
-    return low
+    mine, theirs = one[one_end - high : one_end - low], other[other_end - high : other_end - low]
+    differing = int.from_bytes(mine, "big") ^ int.from_bytes(theirs, "big")
+    return low + ((differing & -differing).bit_length() - 1) // 8

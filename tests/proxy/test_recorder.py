@@ -146,7 +146,7 @@ async def test_a_slow_disk_stops_reading_and_loses_nothing(tmp_path: Path, monke
 
 
 def test_it_sleeps_when_idle_and_is_soon_awake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.recorder.IDLE_ROUNDS", 1)
+    monkeypatch.setattr("proxy.recorder.DRAIN_SECONDS", 0.005)
     recorder = Recorder(tmp_path / "run", "r", Redactor())
     recorder.start()
     for number in range(1, 6):
