@@ -13,12 +13,15 @@ import struct
 from dataclasses import dataclass, field
 from typing import cast
 
+from proxy.answers import answer
+from proxy.hosts import HostRule
 from proxy.recordings import RecordedAnswer, Recordings
 from proxy.rewrite import parse_target
 from results.body import decode_body
 from results.http1 import Framer, Head, Kind
 
 _LONGEST_WAIT_SECONDS = 600.0
+_LOOPBACK = HostRule()
 
 
 @dataclass(slots=True)
@@ -130,6 +133,11 @@ class _Connection(asyncio.Protocol):
         while True:
             head, wire_body = await self._queue.get()
             fields = dict(head.headers())
+            hosts = [value for name, value in head.headers() if name.lower() == "host"]
+            if not all(_LOOPBACK.allows(host) for host in hosts):
+                transport.write(answer("host_not_allowed", f"Host {hosts[0]!r} is not this machine's loopback"))
+                transport.close()
+                return
             coding = next((value for name, value in fields.items() if name.lower() == "content-encoding"), "")
             body = decode_body(wire_body, 0, chunked=head.chunked, content_encoding=coding).data
             # Clients may keep the base URL that the recording was made with, tags and all.

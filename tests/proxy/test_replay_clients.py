@@ -87,3 +87,15 @@ async def test_the_gate_is_the_clients_error_and_the_records_gate(tmp_path: Path
 async def test_models_are_listed(tmp_path: Path) -> None:
     models = await through_the_relay(tmp_path / "run", lambda url: ollama.Client(host=url).list())
     assert any("canary-native" in str(model.model) for model in models.models)
+
+
+@pytest.mark.parametrize(("host", "status"), [("evil.example", b"403"), ("localhost:1", b"404")])
+async def test_a_foreign_host_is_refused(host: str, status: bytes) -> None:
+    replay = ReplayServer(Recordings([]))
+    url = await replay.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    writer.write(f"GET /x HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    said = await asyncio.wait_for(reader.read(), 5)
+    assert said.split(b" ")[1] == status
+    writer.close()
+    await replay.stop()
