@@ -82,6 +82,7 @@ class Connection:
     __slots__ = (
         "asked",
         "client",
+        "client_reset",
         "connected",
         "count",
         "first_closed",
@@ -105,6 +106,8 @@ class Connection:
         self.first_closed: tuple[str, str] | None = None
         """(side, how) of whoever ended first; the relay's own closing does not count."""
         self.first_closed_ns = 0
+        self.client_reset = False
+        """Whether the client refused bytes (by RST), at whatever time."""
         self.connected: list[dict[str, Any]] = []
         self.steady: Steady | None = None
         """The streamed answer under way, while nothing else has come since."""
@@ -141,17 +144,32 @@ class Connection:
         """Whether the upstream ended first: nothing more comes from it, however long the client stays."""
         return self.first_closed is not None and self.first_closed[0] == "upstream"
 
+    @property
+    def client_left(self) -> bool:
+        """Whether the client ended its stream first; it may still read, or be gone."""
+        return self.first_closed is not None and self.first_closed[0] == "client"
+
     def note_closed(self, side: str, how: str, at_ns: int) -> None:
-        """Remember which side ended first."""
+        """Remember which side ended first, and whether the client refused what was sent to it."""
+        if side == "client" and how == "rst":
+            self.client_reset = True
         if how != "closed" and self.first_closed is None:
             self.first_closed = (side, how)
             self.first_closed_ns = at_ns
 
 
-def ending(attempt: Attempt, first_closed: tuple[str, str] | None) -> tuple[str, str]:
-    """(end, detail) of an attempt whose connection is over, without a fault of the relay's own."""
+def ending(attempt: Attempt, connection: Connection) -> tuple[str, str]:
+    """(end, detail) of an attempt whose connection is over, without a fault of the relay's own.
+
+    A client that ends its stream may only have nothing more to ask. It is gone where it refused the answer.
+    """
+    first_closed = connection.first_closed
+    waited = (connection.first_closed_ns - attempt.started_ns) / 1e6
+    after = f"the client stopped listening after {waited:.0f} ms"
     if attempt.opaque or attempt.upgraded:
         return "opaque", attempt.detail or ("after an upgrade" if attempt.upgraded else "")
+    if attempt.response_complete and connection.client_left and connection.client_reset:
+        return "client_gone", f"{after} and did not take the answer"
     if attempt.response_complete:
         return "complete", "" if attempt.request_complete else "the request was not sent whole"
     if attempt.broken and not attempt.responded:
@@ -166,5 +184,5 @@ def ending(attempt: Attempt, first_closed: tuple[str, str] | None) -> tuple[str,
         return "relay_stopped", f"closed by stacktap {moment}"
     side, how = first_closed
     if side == "client":
-        return "client_gone", f"{how} {moment}"
+        return "client_gone", f"{how} {moment}: {after}"
     return ("upstream_reset" if how == "rst" else "upstream_closed"), moment

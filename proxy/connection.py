@@ -95,9 +95,8 @@ class Connection(UpstreamHalf):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        now = monotonic_ns()
-        if exc is not None:
-            self.put(SideClosed(self.number, now, "client", "rst"))
+        if exc is not None and not self.reset_told:
+            self._tell_reset()
         self.client = None
         self._cancel_timers()
         if self.dialing is not None:

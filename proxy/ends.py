@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from proxy.answers import answer
 from proxy.connect import ConnectError
-from proxy.sockets import finish, reset
+from proxy.sockets import finish, reset, was_reset
 from proxy.tap import ConnectionClosed, Event, RelayFault, SideClosed
 from proxy.upstream import Upstream
 from results.http1 import Framer
@@ -62,6 +62,7 @@ class Ends(asyncio.Protocol):
         "relay",
         "requests",
         "reset_after_flush",
+        "reset_told",
         "responses",
         "server",
         "server_stops",
@@ -115,6 +116,7 @@ class Ends(asyncio.Protocol):
         self.answer_waits: tuple[str, str, bytes] | None = None
         self.record_drain = False
         self.reset_after_flush = False
+        self.reset_told = False
         self.local_host = ""
 
     # Reading stops and goes on.
@@ -205,9 +207,15 @@ class Ends(asyncio.Protocol):
         """Close both sides once what is buffered has gone out."""
         self._cancel_timers()
         if self.client is not None:
+            if self.client_ended and not self.reset_told and was_reset(self.client):
+                self._tell_reset()
             self.client.close()
         if self.server is not None:
             self.server.close()
+
+    def _tell_reset(self) -> None:
+        self.reset_told = True
+        self.put(SideClosed(self.number, monotonic_ns(), "client", "rst"))
 
     def _reset_client(self) -> None:
         """RST to the client, after the bytes that came before it."""

@@ -156,7 +156,7 @@ class LineBuilder(ABC):
         if attempt.fault is not None:
             reason, detail, answer = attempt.fault
         else:
-            reason, detail = ending(attempt, connection.first_closed)
+            reason, detail = ending(attempt, connection)
             if connection.upstream_left and not attempt.response.read:
                 at_ns = max(attempt.started_ns, connection.first_closed_ns)
         self._end(connection, attempt, reason, detail, at_ns, answer=answer)

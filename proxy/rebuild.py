@@ -192,7 +192,8 @@ class Rebuilder(EverydayBuilder):
             attempt.response_complete = True
         # An attempt without any answer may still get one from the relay: its end is told by what follows.
         for waiting in list(connection.waiting):
-            if waiting.response.read and not waiting.opaque:
+            undecided = waiting.response_complete and connection.client_left
+            if waiting.response.read and not waiting.opaque and not undecided:
                 self._close(connection, waiting, event.at_ns)
 
     def _relay_fault(self, event: tap.RelayFault) -> None:
@@ -206,7 +207,7 @@ class Rebuilder(EverydayBuilder):
         detail = f"{event.code}: {event.detail}" if refused else event.detail
         last, answer = connection.waiting[-1], event.answer
         for attempt in list(connection.waiting):
-            cut = event.code != "relay_stopped" or not connection.upstream_left
+            cut = event.code != "relay_stopped" or not (connection.upstream_left or connection.client_left)
             if attempt.response_complete or (refused and attempt is not last) or not cut:
                 self._close(connection, attempt, event.at_ns)
                 continue

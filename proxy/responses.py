@@ -41,7 +41,8 @@ class ResponseBuilder(LineBuilder):
                 self._flush(attempt, size, at_ns, heads)
                 size = 0
                 attempt.response_complete = True
-                if attempt.request_complete:
+                # Whether a client that has ended its stream took the answer is told by how the connection ends.
+                if attempt.request_complete and not connection.client_left:
                     self._end(connection, attempt, "complete", "", at_ns)
                 attempt = connection.answering()
         size += len(framer.pending()) - carried

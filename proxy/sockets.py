@@ -40,6 +40,15 @@ def reset(transport: asyncio.Transport) -> None:
     transport.abort()
 
 
+def was_reset(transport: asyncio.Transport) -> bool:
+    """Whether the peer answered with RST after its own FIN: no read tells, for none is made any more."""
+    sock = transport.get_extra_info("socket")
+    try:
+        return sock is not None and sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+    except OSError:
+        return False
+
+
 def address_text(name: Any) -> str:
     """`host:port` of a socket address."""
     if not isinstance(name, tuple):

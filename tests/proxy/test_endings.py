@@ -130,8 +130,8 @@ CASES: dict[str, tuple[list[Event], str, str]] = {
     ),
     "half-closed client, then stopped": (
         [start(), closed("client", "fin"), fault("relay_stopped"), GONE],
-        "relay_stopped",
-        "why",
+        "client_gone",
+        "fin before the answer",
     ),
     "stopped": ([start(), data(CHUNKED), fault("relay_stopped"), GONE], "relay_stopped", "why"),
     "cut by the relay": (

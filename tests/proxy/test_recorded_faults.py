@@ -15,6 +15,7 @@ import pytest
 from proxy.recorder import Recorder
 from proxy.redact import Redactor
 from proxy.relay import Relay, RelayConfig
+from proxy.session import RecordingSession, SessionOptions
 from proxy.upstream import Upstream, parse_upstream
 from results.exchange import Exchange
 from results.reader import RunReader
@@ -190,8 +191,44 @@ async def test_client_leaves(tmp_path: Path, how: str, sends: tuple[bytes, ...])
         await made.settle()
     one = made.only()
     moment = "during" if sends else "before"
-    assert (one.end, one.end_detail) == ("client_gone", f"{how} {moment} the answer")
+    assert one.end == "client_gone"
+    assert one.end_detail.startswith(f"{how} {moment} the answer: the client stopped listening after ")
     assert one.wire("response") == b"".join(sends)
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+async def test_an_answer_that_comes_after_the_clients_fin(tmp_path: Path, leaves: bool) -> None:
+    """A client that gave up does not take a late answer; one that only had nothing more to ask does."""
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+    loop = asyncio.get_running_loop()
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.15)
+        writer.write(whole)
+        writer.close()
+
+    server = await asyncio.start_server(slow, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, RecordingSession(SessionOptions(upstreams=(url,), out=tmp_path / "run")) as session:
+        raw = socket.create_connection(("127.0.0.1", session.relay.ports["upstream"]))
+        await loop.run_in_executor(None, raw.sendall, b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        if leaves:
+            await asyncio.sleep(0.05)
+            raw.close()
+            await asyncio.sleep(0.3)
+        else:
+            raw.shutdown(socket.SHUT_WR)
+            got = await loop.run_in_executor(None, lambda: b"".join(iter(lambda: raw.recv(4096), b"")))
+            assert got == whole
+            raw.close()
+    (one,) = RunReader(tmp_path / "run")
+    assert one.wire("response") == whole
+    if leaves:
+        assert one.end == "client_gone"
+        assert "did not take the answer" in one.end_detail
+    else:
+        assert (one.end, one.end_detail) == ("complete", "")
 
 
 async def test_refused_by_the_relay(tmp_path: Path) -> None:
