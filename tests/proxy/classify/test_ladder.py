@@ -489,3 +489,56 @@ def test_raw_text_that_a_gateway_hands_back() -> None:
     assert named(verdict(chat({"error": failed}, status=400))) == ("parser.server_error", "stack")
     broken = failed | {"failed_generation": CALL.replace("}}", ",}}")}
     assert named(verdict(chat({"error": broken}, status=400))) == ("model.malformed_call", "model")
+
+
+@pytest.mark.parametrize("status", [502, 503, 504, 520, 521, 522, 523, 524])
+def test_pages_of_gateways(status: int) -> None:
+    page = "<html><head><title>error</title></head><body>origin web server is down</body></html>"
+    outcome = verdict(chat(page, status=status, headers={"content-type": "text/html"}))
+    assert named(outcome) == ("transport.gateway", "network")
+    refused = verdict(chat("<html><title>413 Request Entity Too Large</title>nginx</html>", status=413,
+                           headers={"content-type": "text/html"}))  # fmt: skip
+    assert refused.name == "transport.gateway"
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "name"),
+    [
+        (404, "404 page not found", "transport.wrong_route"),
+        (404, "File Not Found", "transport.wrong_route"),
+        (405, "Method Not Allowed", "transport.wrong_route"),
+        (404, "Jinja Exception: no", "template.render_error"),
+        (408, "late", "transport.timeout_read"),
+        (413, "too big", "request.context_exceeded"),
+        (401, "who are you", "transport.auth"),
+        (403, "Forbidden: bad token", "transport.auth"),
+        (403, "", "transport.host_refused"),
+    ],
+)
+def test_statuses_and_routes(status: int, text: str, name: str) -> None:
+    answer = {"error": {"message": text}} if text else ""
+    assert verdict(chat(answer, status=status)).name == name
+
+
+@pytest.mark.parametrize(
+    ("stack", "text", "words"),
+    [
+        ("vllm", CALL, "--tool-call-parser hermes"),
+        (
+            "sglang",
+            '[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Lyon"}}]',
+            "--tool-call-parser mistral",
+        ),
+        (
+            "vllm",
+            '<|python_tag|>{"name": "get_weather", "parameters": {"city": "Lyon"}}',
+            "--tool-call-parser llama3_json",
+        ),
+        ("ollama", CALL, "PARSER "),
+        ("", CALL, "parser"),
+    ],
+)
+def test_the_remedy_names_the_parser(stack: str, text: str, words: str) -> None:
+    outcome = verdict(chat(message(text), stack=stack))
+    assert outcome.name == "parser.left_as_text"
+    assert words in (outcome.remedy or "")
