@@ -117,6 +117,8 @@ def _left_alone(parent: ast.AST, child: ast.AST) -> bool:
         return True
     if isinstance(child, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in child.targets):
         return True
+    if isinstance(parent, ast.Call) and ast.unparse(parent.func) == "CallFormat":
+        return child in parent.args[1:2]  # its title
     if isinstance(child, ast.Call):
         called = ast.unparse(child.func)
         return called.startswith("re.") or called in _NOT_TESTED
