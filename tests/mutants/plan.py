@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from tests.mutants.mutate import Mutant, mutants
@@ -39,10 +40,13 @@ def modules() -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 def chosen(count: int, seed: int) -> list[tuple[Mutant, tuple[str, ...]]]:
     """A random choice of faults, the same for the same seed and code; each with the tests that must notice it."""
+    sources = {path: path.read_bytes() for path, _ in modules()}
     every = [
-        (mutant, tests)
+        (mutant, tests, path)
         for path, tests in modules()
-        for mutant in mutants(path.relative_to(ROOT).as_posix(), path.read_bytes())
+        for mutant in mutants(path.relative_to(ROOT).as_posix(), sources[path])
     ]
     # By hash and not by place, so that a change elsewhere in the code leaves the choice nearly as it was.
-    return sorted(every, key=lambda entry: sha256(f"{seed}:{entry[0].id}".encode()).digest())[:count]
+    every.sort(key=lambda entry: sha256(f"{seed}:{entry[0].id}".encode()).digest())
+    parsing = ((mutant, tests) for mutant, tests, path in every if mutant.parses(sources[path]))
+    return list(islice(parsing, count))
