@@ -11,13 +11,13 @@ from tests.mutants.mutate import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_VERDICTS = ("tests/proxy/classify", "tests/cases", "tests/captures")
-_DIALECTS = ("tests/stacks/dialects", "tests/cases")
+_VERDICTS = ("tests/golden", "tests/proxy/classify", "tests/cases", "tests/captures")
+_DIALECTS = ("tests/golden", "tests/stacks/dialects", "tests/cases")
 TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("proxy/classify/", _VERDICTS),
     ("proxy/exchange_view.py", _VERDICTS),
     ("stacks/dialects/", _DIALECTS),
-    ("stacks/formats/", ("tests/stacks/formats", "tests/stacks/test_recipes.py", "tests/cases")),
+    ("stacks/formats/", ("tests/golden", "tests/stacks/formats", "tests/stacks/test_recipes.py", "tests/cases")),
     ("stacks/sse.py", ("tests/stacks/test_sse.py", *_DIALECTS)),
     ("stacks/ndjson.py", ("tests/stacks/test_ndjson.py", *_DIALECTS)),
     ("stacks/strictjson.py", ("tests/stacks/test_strictjson.py", *_DIALECTS)),
