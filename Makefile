@@ -7,7 +7,7 @@ AGENTS := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/agents
 MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test bench stack-mlx stack-llamacpp stack-llamacpp-python agents engine-mlx engine-llamacpp lock clean
+.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python agents engine-mlx engine-llamacpp lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -44,6 +44,21 @@ test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents ## Tes
 
 kill-test: $(READY) ## 200 recordings killed with -9 at random moments
 	STACKTAP_KILLS=200 $(BIN)/python -m pytest tests/proxy/test_killed.py --timeout 1200
+
+cases: $(READY) ## The labelled cases and their confusion table
+	$(BIN)/python -m tests.cases
+
+FUZZ_COUNT ?= 1000000
+FUZZ_SEED ?= 1
+
+fuzz: $(READY) ## A million mutated captures and cases; goes on where it stopped (FUZZ_COUNT, FUZZ_SEED)
+	$(BIN)/python -m tests.fuzz --count $(FUZZ_COUNT) --seed $(FUZZ_SEED) --splits
+
+mutants: $(READY) ## 500 small faults in classifier and parsers: do the tests notice? Two hours at most, resumable
+	$(BIN)/python -m tests.mutants
+
+bench-classify: $(READY) ## Exchanges classified in a second, from a journal of 100,000
+	$(BIN)/python -m tests.bench.classify
 
 bench: $(READY) ## Measure against nginx, mitmdump, an aiohttp proxy and LiteLLM; writes docs/performance.md
 	$(BIN)/python -m tests.bench.relay

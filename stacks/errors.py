@@ -11,12 +11,15 @@ import html
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from stacks.dialects.exchange import Event
 from stacks.jsonspans import StringMap, span_of
 from stacks.jsontext import skip_value
 from stacks.strictjson import UNPARSED, Path, read
 from stacks.turn import ErrorObject
+
+if TYPE_CHECKING:
+    from stacks.dialects.exchange import Event
 
 _MESSAGE_KEYS = ("message", "error", "detail", "msg", "reason", "title", "error_message", "description")
 _MAX_NESTING = 16

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from stacks.dialects.exchange import Assembled, Event
 from stacks.jsonspans import StringMap, span_of
+from stacks.strictjson import Path
 from stacks.turn import Fragment
 
 Range = tuple[int, int]
@@ -46,6 +47,42 @@ def text_ranges(assembled: Assembled, fragments: Iterable[Fragment], first: int,
             found.append(_in_body(event, decoded.span(begin, end)))
         passed += len(decoded.text)
     return found
+
+
+def text_extent(assembled: Assembled, fragments: Iterable[Fragment], first: int, last: int) -> Range | None:
+    """From the start of the first to the end of the last range that `text_ranges` gives, or None where it gives none.
+    Of the fragments in between the length alone is asked, which the value that was read tells."""
+    low: int | None = None
+    high = passed = 0
+    for number, path in fragments:
+        if passed >= last:
+            break
+        event = assembled.events[number]
+        length = _length_read(event, path)
+        if length is not None and (passed + length <= first or (low is not None and passed + length < last)):
+            passed += length
+            continue
+        span = span_of(event.data, path)
+        if span is None or event.data[span[0] : span[0] + 1] != b'"':
+            continue
+        decoded = StringMap(event.data[span[0] : span[1]], span[0])
+        begin, end = max(first - passed, 0), min(last - passed, len(decoded.text))
+        if begin < end:
+            start, high = _in_body(event, decoded.span(begin, end))
+            low = start if low is None else low
+        passed += len(decoded.text)
+    return None if low is None else (low, high)
+
+
+def _length_read(event: Event, path: Path) -> int | None:
+    """Characters of the string at a path of an event's value, None where the value was not kept or is no string."""
+    value = event.value
+    try:
+        for step in path:
+            value = value[step]  # type: ignore[index]
+    except (KeyError, IndexError, TypeError):
+        return None
+    return len(value) if isinstance(value, str) and event.kind == "json" else None
 
 
 def request_range(body: bytes, path: tuple[str | int, ...]) -> Range | None:

@@ -8,7 +8,7 @@ from proxy.classify.view import ExchangeView
 from results.outcomes import MAX_QUOTE, Evidence
 from stacks.dialects import Assembled
 from stacks.irregular import Irregularity
-from stacks.locate import ranges, request_range, text_ranges
+from stacks.locate import ranges, request_range, text_extent
 from stacks.turn import Fragment, ToolCall
 
 
@@ -79,10 +79,10 @@ class Citing:
         if turn is None:
             return self.cite_body(why)
         fragments = turn.where_reasoning if reasoning else (*turn.where_content, *turn.where_refusal)
-        found = text_ranges(self.assembled, fragments, first, last)
-        if not found:
+        found = text_extent(self.assembled, fragments, first, last)
+        if found is None:
             return self.cite_fragments(fragments, why)
-        cited = self.cite(min(start for start, _ in found), max(end for _, end in found), why)
+        cited = self.cite(*found, why)
         text = (turn.reasoning or "") if reasoning else (turn.content or "") + (turn.refusal or "")
         return msgspec.structs.replace(cited, quote=text[first:last][:MAX_QUOTE])
 

@@ -28,6 +28,24 @@ def formats() -> tuple[CallFormat, ...]:
 
 
 @cache
+def _signs() -> tuple[str, ...]:
+    return tuple(sorted({opener[0] for entry in formats() for opener in entry.openers}))
+
+
+@cache
+def _candidates(signs: tuple[bool, ...]) -> tuple[CallFormat, ...]:
+    there = {sign for sign, stands in zip(_signs(), signs, strict=True) if stands}
+    return tuple(entry for entry in formats() if not entry.openers or any(o[0] in there for o in entry.openers))
+
+
+def present_in(text: str) -> list[CallFormat]:
+    """The formats whose signs stand in a text, by rank. Those whose openers begin with no character of the text are
+    not asked."""
+    candidates = _candidates(tuple([sign in text for sign in _signs()]))
+    return [entry for entry in candidates if entry.detect(text)]
+
+
+@cache
 def format_named(name: str) -> CallFormat:
     """The format of that name. Raises KeyError naming the known ones."""
     for entry in formats():

@@ -14,7 +14,7 @@ from stacks.formats.leftovers import Leak, find_markers
 from stacks.formats.model import CallFormat, ParsedCall, ParseResult, Problem, Span, complement, inside_any
 from stacks.formats.placing import TextCall, is_mention, place
 from stacks.formats.reasoning import ReasoningSplit, split_reasoning
-from stacks.formats.registry import formats
+from stacks.formats.registry import present_in
 from stacks.formats.tools import OfferedTools, offered_tools
 
 NOTHING = ParseResult("", "lenient")
@@ -71,7 +71,7 @@ def find_calls(text: str, tools: Any = None, starts_inside_reasoning: bool = Fal
     """
     offered = offered_tools(tools)
     split = split_reasoning(text, starts_inside_reasoning)
-    present = [entry for entry in formats() if entry.detect(text)]
+    present = present_in(text)
     if present and split.reasoning:
         split = _without_argument_text(text, split, present, offered)
     readings = _readings(text, present, split, offered)

@@ -54,7 +54,7 @@ def _campaign(given: argparse.Namespace) -> int:
     if hasattr(os, "nice"):
         os.nice(10)
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=work, args=(share,), name=str(share.index)) for share in shares]
+    workers = [context.Process(target=work, args=(each,), name=str(each.index), daemon=True) for each in shares]
     for worker in workers:
         worker.start()
     hung = _watch(workers, shares)

@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=120, help="stop after so many; the same command goes on later")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--nice", type=int, default=10, help="how far to step back behind other work")
     parser.add_argument("--report", action="store_true", help="only report what is known so far")
     given = parser.parse_args()
     folder = Path("build") / "mutants" / f"seed-{given.seed}"
@@ -39,7 +40,7 @@ def main() -> int:
     results = folder / "results.jsonl"
     if not given.report:
         if hasattr(os, "nice"):
-            os.nice(10)
+            os.nice(given.nice)
         _run(plan, results, folder, given)
     return _report(plan, _known(results))
 
@@ -75,7 +76,13 @@ def _run(plan: list[tuple[Mutant, tuple[str, ...]]], results: Path, folder: Path
             if not sound[tests]:
                 continue
             survived, seconds, said = tree.survives(mutant, tests)
-            line = {"id": mutant.id, "survived": survived, "seconds": round(seconds, 1), "said": said}
+            line = {
+                "id": mutant.id,
+                "fault": _words(mutant),
+                "survived": survived,
+                "seconds": round(seconds, 1),
+                "said": said,
+            }
             with lock, results.open("a") as out:
                 out.write(json.dumps(line) + "\n")
             print(f"{'SURVIVED' if survived else 'noticed '} {seconds:5.0f} s {_words(mutant)}", flush=True)

@@ -54,6 +54,14 @@ class Mutant:
         """The source with the fault in it."""
         return source[: self.start] + self.text.encode() + source[self.end :]
 
+    def parses(self, source: bytes) -> bool:
+        """Whether the source with the fault in it is still a module."""
+        try:
+            ast.parse(self.applied(source))
+        except SyntaxError:
+            return False
+        return True
+
 
 def mutants(path: str, source: bytes) -> list[Mutant]:
     """Every fault that can be put into a module."""
@@ -72,18 +80,8 @@ def mutants(path: str, source: bytes) -> list[Mutant]:
             new if isinstance(new, str) else f"({ast.unparse(new)})" if isinstance(new, ast.expr) else ast.unparse(new)
         )
         old = source[start:end].decode()
-        mutant = Mutant(path, node.lineno, start, end, old, text, kind)
-        if _compiles(mutant.applied(source)):
-            found.append(mutant)
+        found.append(Mutant(path, node.lineno, start, end, old, text, kind))
     return found
-
-
-def _compiles(source: bytes) -> bool:
-    try:
-        ast.parse(source)
-    except SyntaxError:
-        return False
-    return True
 
 
 _Fault = tuple[ast.expr | ast.stmt, ast.AST | str, str]
@@ -117,6 +115,8 @@ def _left_alone(parent: ast.AST, child: ast.AST) -> bool:
         return True
     if isinstance(child, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in child.targets):
         return True
+    if isinstance(parent, ast.Call) and ast.unparse(parent.func) == "CallFormat":
+        return child in parent.args[1:2]  # its title
     if isinstance(child, ast.Call):
         called = ast.unparse(child.func)
         return called.startswith("re.") or called in _NOT_TESTED

@@ -180,3 +180,13 @@ def test_message_path_is_bounded() -> None:
     for _ in range(50):
         value = {"error": value}
     assert message_path(value) is None
+
+
+def test_an_object_right_after_another_brace_is_found() -> None:
+    assert unwrap('x {{"error": {"message": "deep"}}').chain[-1] == "deep"
+
+
+@pytest.mark.parametrize(("brackets", "read"), [(58, True), (59, False)])
+def test_a_printed_dictionary_is_read_up_to_a_depth_that_the_compiler_bears(brackets: int, read: bool) -> None:
+    text = "e: {'error': {'message': 'm', 'x': " + "[" * brackets + "]" * brackets + "}}"
+    assert (unwrap(text).chain[-1] == "m") == read

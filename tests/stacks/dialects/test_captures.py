@@ -10,7 +10,7 @@ import pytest
 
 from stacks.dialects import DIALECTS, Assembled, assemble
 from stacks.irregular import IRREGULARITIES
-from stacks.locate import ranges, text_ranges
+from stacks.locate import ranges, text_extent, text_ranges
 from stacks.strictjson import UNPARSED
 from tests.support.captured import Captured, selected_captures, shared_captures, shared_folder
 from tests.support.clients import READERS, same_arguments
@@ -57,6 +57,8 @@ def check_ranges(result: Assembled) -> None:
                     found = text_ranges(result, where, first, last)
                     again = "".join(json.loads(b'"' + result.body[start:end] + b'"') for start, end in found)
                     assert again == text[first:last]
+                    extent = text_extent(result, where, first, last)
+                    assert extent == ((found[0][0], found[-1][1]) if found else None)
         for call in turn.tool_calls:
             found = ranges(result, call.where_arguments)
             values = [json.loads(result.body[start:end]) for start, end in found]

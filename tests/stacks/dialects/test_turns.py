@@ -387,6 +387,7 @@ def test_responses_plain() -> None:
     assert turn.parts == [{"type": "web_search_call", "id": "w"}]
     assert turn.usage is not None
     assert turn.usage.reasoning == 2
+    assert turn.extra == {"text": {"format": {}}}
 
 
 def test_responses_stream_without_output_index_and_with_a_final_item_only() -> None:

@@ -293,3 +293,9 @@ def test_a_call_cut_in_the_middle_keeps_what_was_read() -> None:
     closed = find_calls(hermes('{"name": "get_weather", "arguments": {"city": "Par')[:], TOOLS)
     assert (closed.cut, closed.calls[0].call.complete, closed.calls[0].call.closed) == (False, False, True)
     assert closed.standing == ()
+
+
+def test_an_unquoted_key_of_a_mapping_is_rescued() -> None:
+    scan = find_calls('[get_weather(options={city: "Lyon", n: 2})]')
+    assert scan.calls[0].call.arguments == {"options": {"city": "Lyon", "n": 2}}
+    assert "unquoted_key" in scan.calls[0].call.repairs

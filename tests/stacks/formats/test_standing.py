@@ -7,6 +7,8 @@ import json
 import pytest
 
 from stacks.formats import find_calls, find_markers
+from stacks.formats.model import CallFormat
+from stacks.formats.registry import formats, present_in
 
 TOOLS = {
     "get_weather": {"type": "object", "properties": {"city": {"type": "string"}}},
@@ -174,3 +176,20 @@ def test_values_take_the_type_of_the_schema(name: str, raw: str, schema: object,
     tools = {"f": {"properties": {"a": {"type": schema}} if schema else {}}}
     call = find_calls(texts[name], tools).calls[0].call
     assert (call.arguments, type(call.arguments["a"])) == ({"a": value}, type(value))
+
+
+@pytest.mark.parametrize("entry", formats(), ids=lambda entry: entry.name)
+def test_no_format_is_passed_over_that_sees_its_sign(entry: CallFormat) -> None:
+    for text in (
+        "",
+        "words",
+        "{",
+        '{"name": 1}',
+        "[f(x=1)]",
+        "<a>",
+        "```json\n{}\n```",
+        "Action: f",
+        *entry.openers,
+        *entry.markers,
+    ):
+        assert (entry in present_in(text)) == entry.detect(text)
