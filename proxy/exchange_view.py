@@ -59,6 +59,7 @@ def view_of(exchange: Exchange, stack: str = "", stack_version: str = "") -> Exc
     if request is not None:
         view.request_map = MessageMap(request)
         view.request_head = (request.head_start, request.body_start)
+        view.request_unseen = not request.complete
     if response is not None:
         view.response_map = MessageMap(response)
         view.response_head = (response.head_start, response.body_start)

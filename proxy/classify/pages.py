@@ -61,5 +61,23 @@ def _by_route(facts: Facts) -> Verdict | None:
     status, kind = facts.status, facts.assembled.body_kind
     nothing_there = _NO_ROUTE.match(facts.error_text) is not None or kind in ("html", "empty")
     if status == 405 or (status in (404, 501) and nothing_there):
-        return Verdict("transport.wrong_route", remedy="correct the base URL or the method of the request")
+        return Verdict("transport.wrong_route", remedy=_route_remedy(facts))
     return None
+
+
+_DOUBLED = re.compile(r"(/v1|/chat/completions|/api)(?:/[^?]*)?\1(?:/|\Z)|/t/[^/=]*/")
+
+
+def _route_remedy(facts: Facts) -> str:
+    """What to change about an address: a doubled path, another server's API, or the base URL."""
+    target = facts.view.wire.target.partition("?")[0]
+    if _DOUBLED.search(target):
+        return f"the path {target} holds a part twice, or a tag without '=': correct the base URL"
+    dialect = facts.assembled.dialect
+    if dialect.startswith("ollama"):
+        return f"this server has no {target}: that is Ollama's API; use a client for the API it has (OpenAI: /v1)"
+    if dialect.startswith("anthropic"):
+        return f"this server has no {target}: that is the Anthropic API; use a client for the API it has (OpenAI: /v1)"
+    if dialect == "openai_responses":
+        return f"this server has no {target}: use chat completions, or a server that has the Responses API"
+    return "correct the base URL or the method of the request"

@@ -84,3 +84,16 @@ def test_the_summary_counts_ends_statuses_and_outcomes(tmp_path: Path) -> None:
     text = "\n".join(present.run_summary(script.run()))
     assert "3 exchanges recorded" in text
     assert "1 x upstream_refused" in text
+
+
+def test_a_request_that_was_refused_early_is_not_called_broken(tmp_path: Path) -> None:
+    """A body that was not sent whole is no evidence against the client."""
+    script = Script(tmp_path)
+    script.early(response(b'{"error":{"message":"Loading model","code":503}}', b"503 Service Unavailable"))
+    assert present.row_facts(script.exchanges()[0])["outcome"] == "transport.loading"
+
+
+def test_an_upgrade_that_was_granted_is_no_fault(tmp_path: Path) -> None:
+    script = Script(tmp_path)
+    script.upgraded()
+    assert present.row_facts(script.exchanges()[0])["outcome"] == "ok.service"

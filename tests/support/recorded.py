@@ -91,6 +91,30 @@ class Script:
         put(SideClosed(number, self._next(), "client", "fin"))
         put(ConnectionClosed(number, self._next()))
 
+    def early(self, answered: bytes) -> None:
+        """A request that is answered before its body has come."""
+        head, _ = chat_request()
+        self._connection += 1
+        put, number = self._recorder.put, self._connection
+        put(ConnectionOpened(number, self._next(), "127.0.0.1:5"))
+        put(RequestStarted(number, self._next(), "up", (), head, b"", b"/v1/chat/completions", False))
+        put(ResponseData(number, self._next(), answered))
+        put(SideClosed(number, self._next(), "upstream", "fin"))
+        put(ConnectionClosed(number, self._next()))
+
+    def upgraded(self) -> None:
+        """A connection that becomes a WebSocket."""
+        head = b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+        granted = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+        self._connection += 1
+        put, number = self._recorder.put, self._connection
+        put(ConnectionOpened(number, self._next(), "127.0.0.1:5"))
+        put(RequestStarted(number, self._next(), "up", (), head, b"", b"/ws", True))
+        put(ResponseData(number, self._next(), granted))
+        put(OpaqueData(number, self._next(), "up", "client", b"\x81\x85abcd"))
+        put(SideClosed(number, self._next(), "client", "fin"))
+        put(ConnectionClosed(number, self._next()))
+
     def run(self) -> RunReader:
         """Close the recorder and open what it wrote."""
         self._recorder.close()

@@ -18,6 +18,8 @@ _CONNECT = {
 RELAY_STOPPED = "relay_stopped"
 _STOPPED = "the recording was ended while this exchange was under way: end it after the agent is done"
 
+SWITCHING_PROTOCOLS = 101
+
 
 def transport(judgement: Judgement) -> Verdict | None:
     """Connection faults, timeouts, cut answers, and pages of gateways; also what an error's diagnosis puts here."""
@@ -34,6 +36,9 @@ def transport(judgement: Judgement) -> Verdict | None:
         return Verdict("transport.connect", fault="client", evidence=[facts.cite_body(end)], remedy=remedy)
     if facts.no_response:
         return _silent(facts)
+    if end == "opaque" and facts.status == SWITCHING_PROTOCOLS:
+        detail = "the connection became another protocol, as both sides wished"
+        return Verdict("ok.service", evidence=[facts.cite_head("the upgrade")], detail=detail)
     if facts.view.unreadable or end in ("not_http", "opaque"):
         remedy = "is this address an HTTP API? check scheme and port"
         return Verdict("transport.not_http", evidence=[facts.cite_body("not HTTP")], remedy=remedy)

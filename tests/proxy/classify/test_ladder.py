@@ -555,3 +555,20 @@ def test_a_call_in_the_reasoning_alone_says_so() -> None:
     outcome = verdict(chat(message(None, reasoning_content=CALL)))
     assert (outcome.name, outcome.delivery) == ("parser.in_reasoning", "in_reasoning")
     assert outcome.wrote == "valid_call"
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/api/chat", "Ollama's API"),
+        ("/v1/messages", "Anthropic API"),
+        ("/v1/v1/chat/completions", "twice"),
+        ("/v1/chat/completions/v1/chat/completions", "twice"),
+        ("/t/task/v1/chat/completions", "without '='"),
+        ("/v2/chat/completions", "base URL"),
+    ],
+)
+def test_what_to_change_about_an_address(path: str, says: str) -> None:
+    outcome = verdict(chat("404 page not found", status=404, path=path))
+    assert outcome.name == "transport.wrong_route"
+    assert says in (outcome.remedy or "")
