@@ -17,12 +17,12 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-from proxy.listen import ListenError, raise_file_limit
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
-from proxy.relay import Relay, RelayConfig, listeners_for
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
+from proxy.relay.listen import ListenError, raise_file_limit
+from proxy.relay.server import Relay, RelayConfig, listeners_for
+from proxy.relay.upstream import Upstream, UpstreamError, parse_upstreams
 from proxy.tap import Note
-from proxy.upstream import Upstream, UpstreamError, parse_upstreams
 from results import runs
 from results.journal import SEGMENT_BYTES, JournalError
 from results.manifest import Fact, Manifest, ManifestError, UpstreamFacts, known, new_manifest, unknown, write_manifest
@@ -157,7 +157,7 @@ class RecordingSession:
             if upstream.kind == "url":
                 served.append(upstream)
                 continue
-            from proxy.inprocess import serve_inprocess  # noqa: PLC0415 - aiohttp is slow to import and seldom needed
+            from proxy.inprocess.surface import serve_inprocess  # noqa: PLC0415 - aiohttp is slow to import and seldom needed
 
             model = _existing(upstream)
             surface = await self._engines.enter_async_context(serve_inprocess(upstream.kind, model, self.note))

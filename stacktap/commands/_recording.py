@@ -55,7 +55,7 @@ def session_options(shared: dict[str, Any], **relay: Any) -> SessionOptions:
         raise click.UsageError(
             "say which server to record: --upstream http://localhost:8080 (or mlx:MODEL_DIR, llamacpp:MODEL.gguf)"
         )
-    from proxy.relay import RelayConfig
+    from proxy.relay.server import RelayConfig
     from proxy.session import SessionOptions
     from results.journal import SEGMENT_BYTES
 

@@ -45,7 +45,7 @@ def command(as_json: bool, quiet: bool, control_port: int | None, **shared: Any)
 
 
 async def _proxy(options: Any, control_port: int | None, as_json: bool, *, live: bool) -> None:
-    from proxy.listen import ListenError
+    from proxy.relay.listen import ListenError
     from proxy.session import RecordingSession
 
     stop = asyncio.Event()
@@ -61,7 +61,7 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool, *, live:
             outcomes = LiveOutcomes(session.folder, lambda line: click.echo(line, err=True))
             outcomes.start()
         if control_port is not None:
-            from proxy.control import Control
+            from proxy.relay.control import Control
 
             control = Control(session.relay, port=control_port, extra=session.recorder.status)
             try:

@@ -13,8 +13,8 @@ import click
 from stacktap.failure import CouldNotRunError
 
 if TYPE_CHECKING:
-    from proxy.recordings import RecordedAnswer, Recordings
-    from proxy.replay import ReplayStatistics
+    from proxy.replay.recordings import RecordedAnswer, Recordings
+    from proxy.replay.server import ReplayStatistics
 
 
 @click.command("replay")
@@ -29,7 +29,7 @@ def command(run: str, port: int, timing: str, strict: bool, as_json: bool) -> No
     Requests are matched by method, path and body; unseen ones get a 404 that names the nearest.
     """
     from proxy.event_loop import run as run_loop
-    from proxy.recordings import Recordings
+    from proxy.replay.recordings import Recordings
 
     answers = _answers(run)
     if not answers:
@@ -45,7 +45,7 @@ def command(run: str, port: int, timing: str, strict: bool, as_json: bool) -> No
 
 
 def _answers(run: str) -> list[RecordedAnswer]:
-    from proxy.recordings import answers_of_captures, answers_of_run
+    from proxy.replay.recordings import answers_of_captures, answers_of_run
     from results.reader import JournalMissingError, RunReader
     from results.record import NewerSchemaError
     from results.runs import RunNotFoundError, find
@@ -63,7 +63,7 @@ def _answers(run: str) -> list[RecordedAnswer]:
 async def _serve(
     recordings: Recordings, source: str, port: int, original_timing: bool, as_json: bool
 ) -> ReplayStatistics:
-    from proxy.replay import ReplayServer
+    from proxy.replay.server import ReplayServer
 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

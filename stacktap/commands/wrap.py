@@ -15,7 +15,7 @@ from stacktap.commands._recording import recording_options, session_options
 from stacktap.program import program
 
 if TYPE_CHECKING:
-    from proxy.clients import Pointing
+    from proxy.agents.clients import Pointing
     from proxy.session import RecordingSession, SessionOptions
 
 STACKTAP_FAILED = 125
@@ -35,7 +35,7 @@ def command(as_json: bool, models: tuple[str, ...], agent: tuple[str, ...], **sh
 
     stacktap wrap --upstream http://localhost:8080 -- aider --model openai/qwen3
     """
-    from proxy.child import CommandMissingError, located
+    from proxy.agents.child import CommandMissingError, located
     from proxy.event_loop import run
     from proxy.session import SessionError
 
@@ -55,12 +55,12 @@ def command(as_json: bool, models: tuple[str, ...], agent: tuple[str, ...], **sh
 async def _wrap(options: SessionOptions, models: tuple[str, ...], agent: tuple[str, ...], as_json: bool) -> int:
     from dataclasses import replace
 
-    from proxy.child import run_child
-    from proxy.client_files import agent_environment
-    from proxy.clients import Pointing, agent_of, base_url_environment, filled_command
+    from proxy.agents.child import run_child
+    from proxy.agents.client_files import agent_environment
+    from proxy.agents.clients import Pointing, agent_of, base_url_environment, filled_command
+    from proxy.agents.upstream_models import model_names
     from proxy.live import LiveOutcomes
     from proxy.session import RecordingSession, parsed_upstreams
-    from proxy.upstream_models import model_names
     from results.manifest import known
 
     hint = agent_of(agent)
@@ -91,7 +91,7 @@ def _owns_a_terminal() -> bool:
 
 
 def _summary(session: RecordingSession, pointing: Pointing, agent: tuple[str, ...], code: int, as_json: bool) -> None:
-    from proxy.clients import bypass_advice
+    from proxy.agents.clients import bypass_advice
     from proxy.present import run_summary, summary_facts
     from results.reader import RunReader
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from proxy.exchange_view import classify_run
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
 from proxy.tap import (
     ConnectionClosed,
     ConnectionOpened,

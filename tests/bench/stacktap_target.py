@@ -13,10 +13,10 @@ from pathlib import Path
 
 import uvloop
 
-from proxy.listen import raise_file_limit
-from proxy.relay import Relay, RelayConfig, listeners_for
+from proxy.relay.listen import raise_file_limit
+from proxy.relay.server import Relay, RelayConfig, listeners_for
+from proxy.relay.upstream import parse_upstreams
 from proxy.tap import Event, Tap
-from proxy.upstream import parse_upstreams
 from tests.bench.competitors import ROOT, Place, Target
 
 

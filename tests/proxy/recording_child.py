@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
 from proxy.tap import ConnectionClosed, RequestStarted, ResponseData
 
 HISTORY = b'{"role": "user", "content": "a long history that is sent again at every turn, word for word"}, ' * 40

@@ -7,8 +7,8 @@ from typing import Literal
 
 import pytest
 
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
 from proxy.tap import (
     ConnectionClosed,
     Event,

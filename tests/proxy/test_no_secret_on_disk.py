@@ -16,8 +16,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
 from proxy.tap import (
     ConnectionClosed,
     Event,

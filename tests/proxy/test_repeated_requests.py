@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.rebuild import Rebuilder
-from proxy.redact import Redactor
-from proxy.secrets import Secrets
+from proxy.recording.rebuild import Rebuilder
+from proxy.recording.redact import Redactor
+from proxy.recording.secrets import Secrets
 from proxy.tap import RequestStarted
 from results.window import RequestWindow, Stored
 

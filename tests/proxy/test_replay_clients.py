@@ -10,8 +10,8 @@ from typing import TypeVar
 import pytest
 
 from proxy.exchange_view import classify_run
-from proxy.recordings import Recordings, answers_of_captures
-from proxy.replay import ReplayServer
+from proxy.replay.recordings import Recordings, answers_of_captures
+from proxy.replay.server import ReplayServer
 from proxy.session import RecordingSession, SessionOptions
 from results.reader import RunReader
 

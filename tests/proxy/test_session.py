@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from proxy.relay import RelayConfig
+from proxy.relay.server import RelayConfig
 from proxy.session import RecordingSession, SessionError, SessionOptions, parsed_upstreams
 from results.manifest import known, read_manifest
 from results.reader import RunReader

@@ -6,8 +6,8 @@ import random
 import time
 from pathlib import Path
 
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
 from proxy.tap import ConnectionClosed, ConnectionOpened, RequestStarted, ResponseData, SideClosed
 from results.follow import JournalFollower
 from results.reader import RunReader

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
 from proxy.tap import ConnectionClosed, RequestData, RequestStarted, ResponseData
 from results import record
 from results.reader import RunReader

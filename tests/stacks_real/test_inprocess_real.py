@@ -19,7 +19,7 @@ import openai
 import pytest
 
 from probe.canary import BuiltCanary, build, default_spec
-from proxy.inprocess import serve_inprocess
+from proxy.inprocess.surface import serve_inprocess
 from stacks.engine import ContextExceededError, Engine, EngineError, RenderError, Sampling
 from stacks.launch import EnvironmentMissingError, find_server, recipe_for
 from stacks.load_engine import load_engine

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
 from results.outcomes import Judged, decode_judged
 from tests.support import journalled
 from tests.support.journalled import Raw, record

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
 from proxy.tap import (
     ConnectionClosed,
     ConnectionOpened,

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from proxy.recorder import Recorder
-from proxy.redact import Redactor
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
 from proxy.tap import (
     ConnectionClosed,
     ConnectionOpened,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.inprocess_request import ChatPrompt, RawPrompt, RequestError, parse_chat_request, parse_completion_request
+from proxy.inprocess.request import ChatPrompt, RawPrompt, RequestError, parse_chat_request, parse_completion_request
 
 USER = {"role": "user", "content": "hi"}
 TOOL = {"type": "function", "function": {"name": "f"}}

@@ -9,7 +9,7 @@ import httpx
 import openai
 import pytest
 
-from proxy.inprocess import serve_engine
+from proxy.inprocess.surface import serve_engine
 from stacks.engine import EngineError
 
 TEXT = 'Zürich ☀️: <tool_call>\n{"name": "f"}\n</tool_call>'

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from proxy.relay import Relay, RelayConfig
+from proxy.relay.server import Relay, RelayConfig
+from proxy.relay.upstream import Upstream, parse_upstream
 from proxy.tap import (
     ConnectionClosed,
     Event,
@@ -23,7 +24,6 @@ from proxy.tap import (
     ResponseData,
     SideClosed,
 )
-from proxy.upstream import Upstream, parse_upstream
 
 E = TypeVar("E", bound=Event)
 Handler = Callable[["Peer"], Awaitable[None]]

@@ -9,12 +9,22 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.proxy.relay.support import (
+    ListTap,
+    Peer,
+    Upstreams,
+    dial,
+    eventually,
+    hang_up,
+    host_of,
+    relay_to,
+    relayed,
+)
 
-from proxy.listen import ListenError
-from proxy.relay import Listener, Relay, RelayConfig, listeners_for
+from proxy.relay.listen import ListenError
+from proxy.relay.server import Listener, Relay, RelayConfig, listeners_for
+from proxy.relay.upstream import parse_upstream, parse_upstreams
 from proxy.tap import RelayFault, RequestStarted, SideClosed
-from proxy.upstream import parse_upstream, parse_upstreams
-from tests.proxy.relay.support import ListTap, Peer, Upstreams, dial, eventually, hang_up, host_of, relay_to, relayed
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from proxy.tap import ConnectionOpened, RequestStarted, UpstreamConnected
 from tests.proxy.relay.support import Peer, closed, host_of, relayed
+
+from proxy.tap import ConnectionOpened, RequestStarted, UpstreamConnected
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 

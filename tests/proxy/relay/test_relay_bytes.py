@@ -13,9 +13,9 @@ import pytest
 import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.proxy.relay.support import Bench, Peer, eventually, host_of, relayed
 
 from proxy.tap import OpaqueData, RequestData, RequestStarted, ResponseData
-from tests.proxy.relay.support import Bench, Peer, eventually, host_of, relayed
 
 GET = b"GET /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -304,7 +304,7 @@ async def test_a_server_that_speaks_first_is_heard() -> None:
 
 
 async def test_a_line_that_never_ends_is_passed_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.connection.HEAD_SECONDS", 0.1)
+    monkeypatch.setattr("proxy.relay.connection.HEAD_SECONDS", 0.1)
 
     async def handler(peer: Peer) -> None:
         await peer.read_exactly(4)
@@ -319,7 +319,7 @@ async def test_a_line_that_never_ends_is_passed_after_a_moment(monkeypatch: pyte
 
 
 async def test_a_slow_head_and_a_stray_blank_line_stay_http(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.connection.HEAD_SECONDS", 0.1)
+    monkeypatch.setattr("proxy.relay.connection.HEAD_SECONDS", 0.1)
 
     async def handler(peer: Peer) -> None:
         for _ in range(2):

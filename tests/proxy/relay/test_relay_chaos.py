@@ -7,11 +7,21 @@ import contextlib
 import random
 
 import pytest
+from tests.proxy.relay.support import (
+    ListTap,
+    Peer,
+    Upstreams,
+    closed,
+    dial,
+    eventually,
+    free_port,
+    hang_up,
+    relay_to,
+)
 
-from proxy.relay import Listener
+from proxy.relay.server import Listener
+from proxy.relay.upstream import parse_upstreams
 from proxy.tap import ConnectionOpened, Event, SideClosed
-from proxy.upstream import parse_upstreams
-from tests.proxy.relay.support import ListTap, Peer, Upstreams, closed, dial, eventually, free_port, hang_up, relay_to
 
 CLIENT = [
     b"GET /a/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -65,8 +75,8 @@ async def test_nothing_fails_and_nothing_stays(
     seed: int, config: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module, name in (("connection", "HEAD"), ("ends", "DRAIN"), ("ends", "LINGER"), ("ends", "PENDING")):
-        monkeypatch.setattr(f"proxy.{module}.{name}_SECONDS", 0.03)
-    monkeypatch.setattr("proxy.connection.STALE_NS", 0)
+        monkeypatch.setattr(f"proxy.relay.{module}.{name}_SECONDS", 0.03)
+    monkeypatch.setattr("proxy.relay.connection.STALE_NS", 0)
     dice = random.Random(seed)
 
     async def handler(peer: Peer) -> None:

@@ -8,10 +8,10 @@ import socket
 import time
 
 import pytest
-
-from proxy.tap import ConnectionClosed, RelayFault, RequestData, RequestStarted, ResponseData, SideClosed
-from proxy.upstream import Upstream, parse_upstream
 from tests.proxy.relay.support import Peer, busy, closed, dial, eventually, free_port, relay_to, relayed
+
+from proxy.relay.upstream import Upstream, parse_upstream
+from proxy.tap import ConnectionClosed, RelayFault, RequestData, RequestStarted, ResponseData, SideClosed
 
 GET = b"GET /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HEAD = b"HEAD /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -83,7 +83,7 @@ async def test_the_answer_waits_for_the_request() -> None:
 
 
 async def test_an_upstream_started_after_the_client_connected_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.connection.STALE_NS", 0)
+    monkeypatch.setattr("proxy.relay.connection.STALE_NS", 0)
     port = free_port()
     async with relay_to(parse_upstream(f"one=http://127.0.0.1:{port}")) as (relay, _):
         client = await dial(relay.ports["one"])
@@ -321,7 +321,7 @@ async def test_an_idle_keep_alive_end_reaches_the_client() -> None:
 
 
 async def test_a_client_that_ignores_the_end_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.ends.LINGER_SECONDS", 0.1)
+    monkeypatch.setattr("proxy.relay.ends.LINGER_SECONDS", 0.1)
 
     async def handler(peer: Peer) -> None:
         await peer.read_until(b"\r\n\r\n")

@@ -1,0 +1,1 @@
+"""Agents and clients: how they are pointed at the relay and run."""

@@ -1,0 +1,1 @@
+"""A model in this process behind the OpenAI chat surface."""

@@ -1,0 +1,1 @@
+"""Serving a recording as the server it was."""

@@ -1,0 +1,163 @@
+"""Serve recorded answers as the server they came from: bytes as they were, pieces as they were, on loopback.
+
+What was never recorded is answered 404 with `x-stacktap-error: not_recorded` and a message naming the nearest request;
+it is counted, so that a strict caller can fail on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import cast
+
+from proxy.relay.answers import answer
+from proxy.relay.hosts import HostRule
+from proxy.relay.rewrite import parse_target
+from proxy.replay.recordings import RecordedAnswer, Recordings
+from results.body import decode_body
+from results.http1 import Framer, Head, Kind
+
+_LONGEST_WAIT_SECONDS = 600.0
+_LOOPBACK = HostRule()
+
+
+@dataclass(slots=True)
+class ReplayStatistics:
+    """What was asked of a replay server."""
+
+    served: int = 0
+    unseen: list[str] = field(default_factory=list)
+    by_match: dict[str, int] = field(default_factory=dict)
+
+
+class ReplayServer:
+    """Serves `recordings` on 127.0.0.1; `original_timing` keeps the recorded pauses, else pieces follow at once."""
+
+    def __init__(self, recordings: Recordings, *, original_timing: bool = False) -> None:
+        self._recordings = recordings
+        self._original_timing = original_timing
+        self._server: asyncio.Server | None = None
+        self.connections: set[_Connection] = set()
+        self.statistics = ReplayStatistics()
+
+    async def start(self, port: int = 0) -> str:
+        """Listen; returns the URL. Raises OSError where the port is taken."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", port)
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def stop(self) -> None:
+        """Stop listening and close what is open."""
+        if self._server is not None:
+            self._server.close()
+            for connection in list(self.connections):
+                connection.abort()
+            await self._server.wait_closed()
+
+    def answer(self, method: str, path: str, body: bytes) -> RecordedAnswer:
+        """The recorded answer, or a 404 that says what is nearest."""
+        found = self._recordings.find(method, path, body)
+        if found is None:
+            message = self._recordings.nearest(method, path, body)
+            self.statistics.unseen.append(f"{method} {path}: {message}")
+            return _not_recorded(method, path, message)
+        self.statistics.served += 1
+        self.statistics.by_match[found[1]] = self.statistics.by_match.get(found[1], 0) + 1
+        return found[0]
+
+    async def send(self, transport: asyncio.Transport, answer: RecordedAnswer) -> None:
+        """Write an answer's pieces and end as the recording did."""
+        if answer.ended == "hang":
+            await asyncio.sleep(_LONGEST_WAIT_SECONDS)
+        started = asyncio.get_running_loop().time()
+        for at_us, data in answer.pieces:
+            wait = started + at_us / 1e6 - asyncio.get_running_loop().time()
+            if self._original_timing and wait > 0:
+                await asyncio.sleep(wait)
+            elif at_us:
+                await asyncio.sleep(0)
+            if transport.is_closing():
+                return
+            transport.write(data)
+        if answer.ended == "reset":
+            _reset(transport)
+        elif answer.ended != "keep":
+            transport.close()
+
+
+class _Connection(asyncio.Protocol):
+    """One client: requests are read whole and answered one after the other."""
+
+    def __init__(self, server: ReplayServer) -> None:
+        self.server = server
+        self._transport: asyncio.Transport | None = None
+        self._framer = Framer()
+        self._head: Head | None = None
+        self._body: list[bytes] = []
+        self._queue: asyncio.Queue[tuple[Head, bytes]] = asyncio.Queue()
+        self._worker: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are none of asyncio's classes, only alike.
+        self._transport = cast(asyncio.Transport, transport)
+        self.server.connections.add(self)
+        self._worker = asyncio.get_running_loop().create_task(self._serve(self._transport))
+
+    def data_received(self, data: bytes) -> None:
+        for piece in self._framer.feed(data):
+            if piece.kind == Kind.HEAD and piece.head is not None:
+                self._head, self._body = piece.head, []
+                if b"100-continue" in piece.head.raw.lower() and self._transport is not None:
+                    self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            elif piece.kind == Kind.BODY:
+                self._body.append(piece.data)
+            elif piece.kind == Kind.END and self._head is not None:
+                self._queue.put_nowait((self._head, b"".join(self._body)))
+            elif piece.kind == Kind.OPAQUE:
+                self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.server.connections.discard(self)
+        if self._worker is not None:
+            self._worker.cancel()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def _serve(self, transport: asyncio.Transport) -> None:
+        while True:
+            head, wire_body = await self._queue.get()
+            fields = dict(head.headers())
+            hosts = [value for name, value in head.headers() if name.lower() == "host"]
+            if not all(_LOOPBACK.allows(host) for host in hosts):
+                transport.write(answer("host_not_allowed", f"Host {hosts[0]!r} is not this machine's loopback"))
+                transport.close()
+                return
+            coding = next((value for name, value in fields.items() if name.lower() == "content-encoding"), "")
+            body = decode_body(wire_body, 0, chunked=head.chunked, content_encoding=coding).data
+            # Clients may keep the base URL that the recording was made with, tags and all.
+            target = (parse_target(head.target, frozenset()).rest or head.target).decode("latin-1")
+            method = head.method.decode("latin-1")
+            await self.server.send(transport, self.server.answer(method, target, body))
+
+
+def _not_recorded(method: str, path: str, message: str) -> RecordedAnswer:
+    error = {"error": {"message": f"stacktap replay: {message}", "type": "not_recorded", "code": "not_recorded"}}
+    body = json.dumps(error).encode()
+    head = (
+        b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nx-stacktap-error: not_recorded\r\n"
+        b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
+    )
+    return RecordedAnswer(method, path, b"", ((0, head if method == "HEAD" else head + body),), "close", "replay")
+
+
+def _reset(transport: asyncio.Transport) -> None:
+    raw = transport.get_extra_info("socket")
+    if raw is not None:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
