@@ -159,3 +159,13 @@ def test_long_line_in_pieces_is_linear(piece: int) -> None:
     body = b"data: " + b"x" * (8 << 20) + b"\n\n"
     events, _ = parse(body, list(range(piece, len(body), piece)))
     assert len(events[0].data) == 8 << 20
+
+
+def test_a_line_end_of_two_bytes_may_be_split_anywhere() -> None:
+    body = b"event: x\r\ndata: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n"
+    whole = SseParser()
+    events = [*whole.feed(body), *whole.close()]
+    assert [event.data for event in events] == [b"a\nb", b"c"]
+    for at in range(1, len(body)):
+        parser = SseParser()
+        assert [*parser.feed(body[:at]), *parser.feed(body[at:]), *parser.close()] == events, at

@@ -128,8 +128,8 @@ def test_closed_standard_streams_do_no_harm(tmp_path: Path) -> None:
 
 
 def test_a_run_made_elsewhere_is_found_by_what_is_printed(tmp_path: Path) -> None:
-    done = stacktap(tmp_path, "wrap", "--upstream", "http://127.0.0.1:1", "--out", "run", "--", "true")
-    printed = done.stderr.rpartition("stacktap show ")[2].strip()
+    done = stacktap(tmp_path, "wrap", "--upstream", "http://127.0.0.1:1", "--out", "run", "--", *python(ASK))
+    printed = done.stderr.rpartition(" show ")[2].strip()
     assert stacktap(tmp_path, "show", printed).returncode == 0
 
 
