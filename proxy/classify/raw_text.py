@@ -35,6 +35,8 @@ def lift(message: str, tools: OfferedTools) -> Lifted | None:
         found = pattern.search(message)
         if found is not None and found[1].strip():
             return _judge(found[1], message[: found.start(1)] + message[found.end(1) :], tools)
+    if "<" not in message and "[" not in message:
+        return None
     scan = find_calls(message, tools)
     if _marked(scan) and any(call.offered and call.exact and call.call.closed for call in scan.calls):
         return _judged_scan(message, scan, tools)

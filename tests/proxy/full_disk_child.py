@@ -12,12 +12,11 @@ import resource
 import sys
 from pathlib import Path
 
-from tests.proxy.relay.support import Peer, Upstreams, dial
-
 from proxy.recording.recorder import Recorder
 from proxy.recording.redact import Redactor
 from proxy.relay.server import Relay, RelayConfig
 from proxy.relay.upstream import parse_upstream
+from tests.proxy.relay.support import Peer, Upstreams, dial
 
 BODY = b"y" * (20_000 if "large" in sys.argv[2] else 2000)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY

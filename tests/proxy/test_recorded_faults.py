@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.proxy.relay.support import Handler, Peer, Upstreams, dial, eventually, free_port, hang_up
 
 from proxy.recording.recorder import Recorder
 from proxy.recording.redact import Redactor
@@ -20,6 +19,7 @@ from proxy.relay.upstream import Upstream, parse_upstream
 from proxy.session import RecordingSession, SessionOptions
 from results.exchange import Exchange
 from results.reader import RunReader
+from tests.proxy.relay.support import Handler, Peer, Upstreams, dial, eventually, free_port, hang_up
 
 GET = b"GET /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"

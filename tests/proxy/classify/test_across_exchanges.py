@@ -165,3 +165,13 @@ def test_the_same_call_again_right_after_its_result() -> None:
     assert outcome.name == "ok.native_call"
     assert "model.loop" in outcome.flags
     assert outcome.at_fault == "undetermined"
+
+
+def test_a_cut_call_that_was_delivered_is_no_fault_of_the_engine() -> None:
+    memory = RunMemory()
+    memory.remember("up", "m", 1, "truncation.cut_inside_call", (), refused=False)
+    assert memory.fault_before("up", "m") is None
+    memory.remember("up", "m", 2, "gate.tools_unsupported", (), refused=True)
+    assert memory.fault_before("up", "m") is None
+    memory.remember("up", "m", 3, "parser.server_error", (), refused=True)
+    assert memory.fault_before("up", "m") is not None

@@ -572,3 +572,21 @@ def test_what_to_change_about_an_address(path: str, says: str) -> None:
     outcome = verdict(chat("404 page not found", status=404, path=path))
     assert outcome.name == "transport.wrong_route"
     assert says in (outcome.remedy or "")
+
+
+def test_delivery_of_refusals_and_failures() -> None:
+    assert error("x does not support tools", 400).delivery == "refused"
+    assert error("CUDA error", 500).delivery == "unknown"
+    assert verdict(chat({"error": {"message": "slow down"}}, status=429)).delivery == "unknown"
+
+
+def test_plain_text_and_bytes_where_an_answer_belongs() -> None:
+    plain = verdict(chat("Ollama is running", headers={"content-type": "text/plain"}))
+    assert named(plain) == ("transport.wrong_route", "client")
+    assert verdict(chat("\x00\x01\x02" * 50, headers={"content-type": "application/octet-stream"})).layer == "transport"
+
+
+def test_an_error_status_without_any_body() -> None:
+    outcome = verdict(chat(None, status=500))
+    assert named(outcome) == ("engine.crash", "undetermined")
+    assert "500" in outcome.evidence[0].quote

@@ -122,3 +122,11 @@ def test_streams_are_judged_alike() -> None:
     ]
     outcome = verdict(chat(stream=stream), CALL)
     assert (outcome.name, outcome.delivery) == ("ok.native_call", "intact")
+
+
+def test_another_call_than_written_under_a_forced_choice() -> None:
+    other = message(None, [("get_weather", {"city": "Turin"})])
+    outcome = verdict(chat(other, tool_choice="required"), CALL)
+    assert (outcome.name, outcome.delivery) == ("ok.native_call", "constrained")
+    misfit = message(None, [("get_weather", {"city": 7})])
+    assert verdict(chat(misfit, tool_choice="required"), CALL).name == "parser.altered"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.proxy.relay.support import Peer, dial, relayed
 
 from proxy.relay.control import Control
 from proxy.relay.listen import ListenError
+from tests.proxy.relay.support import Peer, dial, relayed
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 

@@ -9,6 +9,11 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
+
+from proxy.relay.listen import ListenError
+from proxy.relay.server import Listener, Relay, RelayConfig, listeners_for
+from proxy.relay.upstream import parse_upstream, parse_upstreams
+from proxy.tap import RelayFault, RequestStarted, SideClosed
 from tests.proxy.relay.support import (
     ListTap,
     Peer,
@@ -20,11 +25,6 @@ from tests.proxy.relay.support import (
     relay_to,
     relayed,
 )
-
-from proxy.relay.listen import ListenError
-from proxy.relay.server import Listener, Relay, RelayConfig, listeners_for
-from proxy.relay.upstream import parse_upstream, parse_upstreams
-from proxy.tap import RelayFault, RequestStarted, SideClosed
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 

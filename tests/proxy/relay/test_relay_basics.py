@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.proxy.relay.support import Peer, closed, host_of, relayed
-
 from proxy.tap import ConnectionOpened, RequestStarted, UpstreamConnected
+from tests.proxy.relay.support import Peer, closed, host_of, relayed
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 

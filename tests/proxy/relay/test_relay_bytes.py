@@ -13,9 +13,9 @@ import pytest
 import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.proxy.relay.support import Bench, Peer, eventually, host_of, relayed
 
 from proxy.tap import OpaqueData, RequestData, RequestStarted, ResponseData
+from tests.proxy.relay.support import Bench, Peer, eventually, host_of, relayed
 
 GET = b"GET /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"

@@ -7,6 +7,10 @@ import contextlib
 import random
 
 import pytest
+
+from proxy.relay.server import Listener
+from proxy.relay.upstream import parse_upstreams
+from proxy.tap import ConnectionOpened, Event, SideClosed
 from tests.proxy.relay.support import (
     ListTap,
     Peer,
@@ -18,10 +22,6 @@ from tests.proxy.relay.support import (
     hang_up,
     relay_to,
 )
-
-from proxy.relay.server import Listener
-from proxy.relay.upstream import parse_upstreams
-from proxy.tap import ConnectionOpened, Event, SideClosed
 
 CLIENT = [
     b"GET /a/ HTTP/1.1\r\nHost: localhost\r\n\r\n",

@@ -8,10 +8,10 @@ import socket
 import time
 
 import pytest
-from tests.proxy.relay.support import Peer, busy, closed, dial, eventually, free_port, relay_to, relayed
 
 from proxy.relay.upstream import Upstream, parse_upstream
 from proxy.tap import ConnectionClosed, RelayFault, RequestData, RequestStarted, ResponseData, SideClosed
+from tests.proxy.relay.support import Peer, busy, closed, dial, eventually, free_port, relay_to, relayed
 
 GET = b"GET /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HEAD = b"HEAD /v1 HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -8,11 +8,10 @@ import resource
 import socket
 import time
 
-from tests.proxy.relay.support import Bench, Peer, busy, closed, dial, eventually, relay_to, relayed
-
 from proxy.relay.listen import raise_file_limit
 from proxy.relay.upstream import parse_upstream
 from proxy.tap import RelayFault, RequestStarted, ResponseData
+from tests.proxy.relay.support import Bench, Peer, busy, closed, dial, eventually, relay_to, relayed
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.proxy.relay.support import ListTap, Peer, Upstreams, dial, eventually, relay_to
 
 from proxy.relay.server import Relay, RelayConfig
 from proxy.relay.upstream import parse_upstream
 from proxy.tap import RelayFault, SideClosed
+from tests.proxy.relay.support import ListTap, Peer, Upstreams, dial, eventually, relay_to
 
 TLS = Path(__file__).parents[2] / "data" / "tls"
 CERTIFICATE = str(TLS / "localhost.pem")
