@@ -247,6 +247,7 @@ def _large(kind: str, size: int) -> Raw:
     return Raw(request(), response(event * (size // len(event)), "text/event-stream"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["text", "noise", "deep", "request", "bomb", "stream"])
 def test_large_bodies(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _record_large(tmp_path / "run", _large(kind, 4 << 20), monkeypatch)
