@@ -1,4 +1,5 @@
-"""Choose the exchanges that a person labels: `python -m tests.captures.choose_labelled` prints their ids.
+"""Choose the exchanges that a person labels: `python -m tests.captures.choose_labelled` prints their ids; with a file
+name after it, they are also written there (zstd), for tests without the corpus.
 
 Strata are (family of recordings, route, stream or plain, kind of answer); the strata and the exchanges inside
 them are shuffled with a fixed seed, and exchanges are taken round-robin over the recordings, rarest kinds first.
@@ -8,9 +9,12 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
+
+import zstandard
 
 from tests.support.captured import shared_folder
 
@@ -19,7 +23,7 @@ WANTED = 200
 
 
 def kind_of(record: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Route, stream or plain, whether tools were offered, and the coarse shape of the answer, by plain substring tests."""
+    """Route, stream or plain, tools or none, and the coarse shape of the answer, by plain substring tests."""
     body = str(record["request"].get("body") or "")
     raw = str(record.get("response_raw") or "")
     status = raw.split(" ", 2)[1] if raw.startswith("HTTP/") else "none"
@@ -62,9 +66,32 @@ def choose(folder: Path, wanted: int = WANTED, seed: int = SEED) -> list[tuple[s
     return sorted(taken, key=lambda pair: (pair[0], pair[1]["id"]))
 
 
+ORDER_MATTERS = ("-wedge", "-shared-runner")
+"""Recordings of sequences: they are carried whole, for what came before decides."""
+
+
+def carried_lines(folder: Path) -> list[bytes]:
+    """The chosen exchanges in the order of their recordings, each after its `meta` line (with `file` added)."""
+    chosen: dict[str, set[str]] = defaultdict(set)
+    for stem, record in choose(folder):
+        chosen[stem].add(record["id"])
+    lines = []
+    for stem, ids in chosen.items():
+        for line in (folder / "captures" / f"{stem}.jsonl").read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            if record.get("kind") == "meta":
+                record["file"] = stem
+            if record.get("kind") == "meta" or stem.endswith(ORDER_MATTERS) or record["id"] in ids:
+                lines.append(json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    return lines
+
+
 if __name__ == "__main__":
     corpus = shared_folder()
     if corpus is None:
         raise SystemExit("the corpus is not here: set STACKTAP_SHARED to its folder")
-    for stem, record in choose(corpus):
-        print(f"{stem}/{record['id']}")
+    for name, exchange in choose(corpus):
+        print(f"{name}/{exchange['id']}")
+    for target in sys.argv[1:]:
+        content = b"\n".join(carried_lines(corpus)) + b"\n"
+        Path(target).write_bytes(zstandard.ZstdCompressor(level=19).compress(content))
