@@ -1,5 +1,7 @@
-"""Choose the exchanges that a person labels: `python -m tests.captures.choose_labelled` prints their ids; with a file
-name after it, they are also written there (zstd), for tests without the corpus.
+"""Choose the exchanges that are labelled by reading them.
+
+`python -m tests.captures.choose_labelled` prints their ids; with a file name after it, they are also written there
+(zstd), for tests without the corpus.
 
 Strata are (family of recordings, route, stream or plain, kind of answer); the strata and the exchanges inside
 them are shuffled with a fixed seed, and exchanges are taken round-robin over the recordings, rarest kinds first.

@@ -1,4 +1,4 @@
-"""Two hundred exchanges read and labelled by a person, against the comparator and against the sighted classifier."""
+"""Two hundred exchanges labelled by reading them, against the comparator and the sighted classifier."""
 
 from __future__ import annotations
 
