@@ -332,6 +332,15 @@ def _is_cut(came: Came, text: str) -> bool:
     return came.finish in ("length", "max_tokens") and squeeze(text) not in squeeze(came.reasoning + came.text)
 
 
+def _cut_words(came: Came, text: str, *, forced: bool) -> set[str]:
+    """A limit ended it; where a form was forced and what came is no beginning of the known text, both are true."""
+    partial = "".join(
+        arguments[1] if isinstance(arguments, tuple) else json.dumps(arguments) for _, arguments in came.calls
+    )
+    begun = "@-" in text or squeeze(came.text + partial) in squeeze(text)
+    return {"cut"} if begun or not forced else {"cut", "constrained"}
+
+
 def _no_tools(asked: Asked, came: Came, text: str, kind: str) -> Fact:
     """No call was asked for: the text itself is the answer."""
     if came.calls:
@@ -340,11 +349,15 @@ def _no_tools(asked: Asked, came: Came, text: str, kind: str) -> Fact:
     if kind == "nothing":
         return Fact({"nonresponse.empty"}, {"intact"}, "nothing was written")
     if kind.startswith("endless") or _is_cut(came, text):
-        return Fact({"truncation.output_budget", "truncation.cut_inside_call"}, {"cut"}, "a limit ended it")
+        words = _cut_words(came, text, forced=asked.format is not None)
+        return Fact({"truncation.output_budget", "truncation.cut_inside_call"}, words, "a limit ended it")
     return _text_only(asked, came, text, kind)
 
 
 def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:
+    if asked.format is not None and "<tool_call>" in text and "<tool_call>" not in came.text + came.reasoning:
+        words = {"intact", "constrained"} if bare(text) == bare(came.text) else {"constrained", "cut"}
+        return Fact({"ok.final_answer", "truncation.output_budget"}, words, "a format without the tags was forced")
     if squeeze(text) in squeeze(came.text) or (bare(text) and bare(text) == bare(came.text)):
         return Fact({"ok.final_answer", "ok.text_call"}, {"intact"}, "came as written", faithful=True)
     tail = known.PROSE.get(text, "")
@@ -384,11 +397,14 @@ def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, s
     kind, calls, prose, text = written
     lost = kind in ("valid_call", "open_thought_call")
     if came.calls and came.calls == calls and kind in ("valid_call", "open_thought_call"):
-        return Fact({"ok.native_call"}, {"intact"}, "delivered as written")
+        tail = squeeze(text.rpartition("</tool_call>")[2])
+        words = {"intact", "altered", "constrained"} if tail and tail not in squeeze(came.text) else {"intact"}
+        return Fact({"ok.native_call"}, words, "delivered as written, but for text after the call")
     whole = bool(text) and squeeze(text) in squeeze(came.reasoning + came.text)
     limited = came.finish in ("length", "max_tokens") or (came.spent == asked.limit and _broken(came))
     if kind.startswith("endless") or (limited and not whole and came.calls != calls):
-        return Fact({"truncation.output_budget", "truncation.cut_inside_call"}, {"cut"}, "a limit ended it", lost)
+        words = _cut_words(came, text, forced=_constrained(asked, came, server))
+        return Fact({"truncation.output_budget", "truncation.cut_inside_call"}, words, "a limit ended it", lost)
     if came.calls:
         return _delivered(asked, came, written, server)
     if kind == "nothing":
