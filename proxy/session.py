@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import shlex
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,6 @@ from proxy.tap import Note
 from results import runs
 from results.journal import SEGMENT_BYTES, JournalError
 from results.manifest import Fact, Manifest, ManifestError, UpstreamFacts, known, new_manifest, unknown, write_manifest
-from stacks.engine import EngineError
 
 STOP_GRACE_SECONDS = 1.0
 
@@ -122,7 +122,7 @@ class RecordingSession:
             self.recorder.close()
             with contextlib.suppress(runs.RunFolderError):
                 runs.remove(self.folder)
-            if isinstance(wrong, ListenError | EngineError | ValueError | OSError):
+            if isinstance(wrong, ListenError | ValueError | OSError) or _of_an_engine(wrong):
                 raise SessionError(str(wrong)) from None
             raise
         self._describing = asyncio.create_task(asyncio.to_thread(self._describe))
@@ -197,6 +197,12 @@ class RecordingSession:
             upstreams=described,
             facts=dict(self.options.facts),
         )
+
+
+def _of_an_engine(wrong: BaseException) -> bool:
+    """Whether an in-process engine raised it. (Its module brings numpy, which listening must not wait for.)"""
+    engine = sys.modules.get("stacks.engine")
+    return engine is not None and isinstance(wrong, engine.EngineError)
 
 
 def _existing(upstream: Upstream) -> Path:

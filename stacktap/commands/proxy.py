@@ -16,6 +16,7 @@ from stacktap.failure import CouldNotRunError
 from stacktap.program import program
 
 if TYPE_CHECKING:
+    from proxy.live import LiveOutcomes
     from proxy.session import RecordingSession
 
 
@@ -55,11 +56,6 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool, *, live:
     outcomes = None
     async with RecordingSession(options) as session:
         control = None
-        if live:
-            from proxy.live import LiveOutcomes
-
-            outcomes = LiveOutcomes(session.folder, lambda line: click.echo(line, err=True))
-            outcomes.start()
         if control_port is not None:
             from proxy.relay.control import Control
 
@@ -69,6 +65,9 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool, *, live:
             except ListenError as failure:
                 raise CouldNotRunError(str(failure)) from None
         _announce(session, as_json, None if control is None else f"http://127.0.0.1:{control.port}/status")
+        if live:
+            # The classifier takes a while to import: not on the loop that carries traffic.
+            outcomes = await asyncio.to_thread(_live, session)
         for name, loading in session.loading.items():
             loading.add_done_callback(functools.partial(_loaded, name))
         watching = loop.create_task(_warn_of_losses(session))
@@ -79,6 +78,14 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool, *, live:
     if outcomes is not None:
         outcomes.close()
     _report(session, as_json)
+
+
+def _live(session: RecordingSession) -> LiveOutcomes:
+    from proxy.live import LiveOutcomes
+
+    outcomes = LiveOutcomes(session.folder, lambda line: click.echo(line, err=True))
+    outcomes.start()
+    return outcomes
 
 
 def _announce(session: RecordingSession, as_json: bool, status: str | None) -> None:
