@@ -55,12 +55,14 @@ MEANING = """\
   take turns within each part of each round. Client and upstream are processes of their own; {pinning}"""
 
 
-WHY_CPU_IS_MISSED = """**Why the CPU goals are missed.** Without a record the relay costs about what nginx does. The rest is the record,
-made in Python on a thread of its own: finding what a request shares with earlier ones, searching what is new for secrets,
-masking and encoding the lines (some 28 us for a warm exchange, 4 us for a chunk), and about 150 us for each time the
-writer wakes up, which is why single paced chunks cost most. Waking up less often would break the promise that a kill
-loses at most 50 ms; recording without masking is not on offer. The traffic itself is not kept waiting: the chunk hop
-is nginx's, and four local servers at 200 tokens/s each cost less than a tenth of one core."""
+WHY_CPU_IS_MISSED = """\
+**Why the CPU goals are missed.** Without a record the relay costs about what nginx does. The rest is the
+record, made in Python on a thread of its own: finding what a request shares with earlier ones, searching what
+is new for secrets, masking and encoding the lines (some 28 us for a warm exchange, 4 us for a chunk), and about
+150 us for each time the writer wakes up, which is why single paced chunks cost most. Waking up less often would
+break the promise that a kill loses at most 50 ms; recording without masking is not on offer. The traffic itself
+is not kept waiting: the chunk hop is nginx's, and four local servers at 200 tokens/s each cost less than a
+tenth of one core."""
 
 
 def load(path: Path) -> dict[str, Any]:
