@@ -207,10 +207,10 @@ def test_names_of_ordinary_things(name: str) -> None:
 def test_paths_are_no_secrets() -> None:
     redactor = Redactor()
     redactor.learn_environment(
-        {"PWD": "/work/here", "OLDPWD": "/work", "GOOGLE_APPLICATION_CREDENTIALS": "/home/me/g.json"}
+        {"PWD": "/home/me/here", "OLDPWD": "/home/me", "GOOGLE_APPLICATION_CREDENTIALS": "/home/me/g.json"}
     )
     assert not redactor.secrets
-    command = ["serve", "--pwd", "/home/me/x", "--ssl-key=./server.key", "/work/here/model"]
+    command = ["serve", "--pwd", "/home/me/x", "--ssl-key=./server.key", "/home/me/here/model"]
     assert redactor.learn_arguments(command) == command
     assert redactor.fields({"pwd": "/tmp/x"}) == {"pwd": "/tmp/x"}
 
