@@ -1,0 +1,24 @@
+"""One server under experiment: who to ask, what stack it is, which model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from probe.asking import Asker
+from results.manifest import Fact, unknown
+from stacks.serving.base import ModelIdentity, ServingStack
+
+
+@dataclass(slots=True)
+class Target:
+    """A server and a model on it. `stack` is the module of the recognised stack (the generic one where unknown).
+
+    `known_text` is what a known-answer model writes to the requests of the probes, None for a user's own model.
+    """
+
+    asker: Asker
+    stack: ServingStack
+    model: str
+    version: Fact = field(default_factory=lambda: unknown("the server was not asked"))
+    identity: ModelIdentity | None = None
+    known_text: str | None = None
