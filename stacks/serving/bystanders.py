@@ -16,7 +16,7 @@ from stacks.serving.weighing import Fingerprint, State
 NOBODYS = "/stacktap-no-such-route"
 """A route that no server has: what it answers there is no evidence elsewhere."""
 
-_TLS_WORDS = re.compile(rb"HTTP request (was sent )?to an? HTTPS (server|port)", re.IGNORECASE)
+_TLS_WORDS = re.compile(rb"HTTP request (was sent )?to (an? )?HTTPS (server|port)", re.IGNORECASE)
 _TITLE = re.compile(rb"<title[^>]*>([^<]{1,80})", re.IGNORECASE)
 _PRODUCTS = frozenset(
     ("nginx", "openresty", "caddy", "envoy", "haproxy", "traefik", "cloudflare", "kong", "apache", "istio-envoy")
@@ -105,7 +105,7 @@ def unrecognised(answers: Mapping[str, Answer], front: str) -> Fingerprint:
     statuses = {answer.status for answer in answered(answers)}
     if statuses in ({502}, {503}, {504}):
         return nothing(f"a gateway or server that answers {statuses.pop()} to everything", "loading", behind(front))
-    if statuses <= {401, 403}:
+    if statuses <= {401, 403} or (listed is not None and listed.status in (401, 403)):
         return nothing("a server that refuses everything without a key, or this Host", "locked", behind(front))
     catch_all = nobodys is not None and nobodys.ok
     pages = [answer for answer in answered(answers) if answer.ok and is_page(answer)]
