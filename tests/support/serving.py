@@ -14,6 +14,37 @@ T = TypeVar("T")
 Reply = Callable[[Ask], Answer]
 
 
+LM_STUDIO_V1: dict[str, Any] = {
+    "models": [
+        {
+            "type": "llm",
+            "key": "gemma-3-270m-it-qat",
+            "architecture": "gemma3",
+            "quantization": {"name": "Q4_0", "bits_per_weight": 4},
+            "params_string": "270M",
+            "loaded_instances": [{"id": "gemma-3-270m-it-qat", "config": {"context_length": 4096}}],
+            "max_context_length": 32768,
+            "capabilities": {"vision": False, "trained_for_tool_use": False},
+        }
+    ]
+}
+LM_STUDIO_V0: dict[str, Any] = {
+    "object": "list",
+    "data": [
+        {
+            "id": "meta-llama-3.1-8b-instruct",
+            "type": "llm",
+            "arch": "llama",
+            "compatibility_type": "gguf",
+            "quantization": "Q4_K_M",
+            "state": "not-loaded",
+            "max_context_length": 131072,
+        }
+    ],
+}
+"""After the examples of LM Studio's documentation."""
+
+
 @cache
 def _kept() -> dict[str, dict[str, dict[str, Any]]]:
     found: dict[str, dict[str, dict[str, Any]]] = json.loads((DATA / "serving" / "answers.json").read_text("utf-8"))

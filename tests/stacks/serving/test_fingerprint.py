@@ -12,7 +12,7 @@ from stacks.serving.base import Answer, Ask
 from stacks.serving.bystanders import NOBODYS
 from stacks.serving.fingerprint import ASKS, fingerprint
 from stacks.serving.registry import STACKS
-from tests.support.serving import answer, recorded, recorded_servers
+from tests.support.serving import LM_STUDIO_V0, LM_STUDIO_V1, answer, recorded, recorded_servers
 
 PATHS = [ask.path for ask in ASKS]
 OPENAI_LIST = {"object": "list", "data": [{"id": "m", "object": "model", "created": 1, "owned_by": "me-and-co"}]}
@@ -118,37 +118,7 @@ def test_llama_server_that_mimics_ollama_is_llama_server() -> None:
     assert fingerprint(answers).stack == "llamacpp"
 
 
-LM_STUDIO_V1 = {
-    "models": [
-        {
-            "type": "llm",
-            "key": "gemma-3-270m-it-qat",
-            "architecture": "gemma3",
-            "quantization": {"name": "Q4_0", "bits_per_weight": 4},
-            "params_string": "270M",
-            "loaded_instances": [{"id": "gemma-3-270m-it-qat", "config": {"context_length": 4096}}],
-            "max_context_length": 32768,
-            "capabilities": {"vision": False, "trained_for_tool_use": False},
-        }
-    ]
-}
-LM_STUDIO_V0 = {
-    "object": "list",
-    "data": [
-        {
-            "id": "meta-llama-3.1-8b-instruct",
-            "type": "llm",
-            "arch": "llama",
-            "compatibility_type": "gguf",
-            "quantization": "Q4_K_M",
-            "state": "not-loaded",
-            "max_context_length": 131072,
-        }
-    ],
-}
-
-
-@pytest.mark.parametrize("route, body", [("/api/v1/models", LM_STUDIO_V1), ("/api/v0/models", LM_STUDIO_V0)])
+@pytest.mark.parametrize(("route", "body"), [("/api/v1/models", LM_STUDIO_V1), ("/api/v0/models", LM_STUDIO_V0)])
 def test_lm_studio_by_its_documented_answers(route: str, body: Any) -> None:
     unknown = {"error": "Unexpected endpoint or method. (GET /x)"}
     routes = {route: body, "/v1/models": {"object": "list", "data": [{"id": "m", "owned_by": "organization_owner"}]}}
@@ -193,7 +163,7 @@ def test_loading_and_locked_servers_say_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "failure, body, words",
+    ("failure", "body", "words"),
     [
         ("connect", b"", "nothing listens"),
         ("timeout", b"", "does not answer in time"),
@@ -216,7 +186,7 @@ def test_tls_servers_that_say_so_in_plain(words: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "code, state", [("no_route", "not_llm"), ("upstream_refused", "unreachable"), ("token_required", "locked")]
+    ("code", "state"), [("no_route", "not_llm"), ("upstream_refused", "unreachable"), ("token_required", "locked")]
 )
 def test_answers_of_a_relay_are_not_the_servers(code: str, state: str) -> None:
     said = {"error": {"message": f"stacktap: {code}"}}
