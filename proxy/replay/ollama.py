@@ -22,6 +22,33 @@ from proxy.replay.recordings import RecordedAnswer
 REPLAYED = "x-stacktap-replayed"
 DIFFERS = "x-stacktap-replay-differs"
 _LISTED_DIFFERENCES = 12
+_ROUTES = frozenset(
+    {
+        "/",
+        "/api/version",
+        "/api/status",
+        "/api/tags",
+        "/api/show",
+        "/api/ps",
+        "/api/generate",
+        "/api/chat",
+        "/api/embed",
+    }
+    | {
+        "/api/embeddings",
+        "/api/pull",
+        "/api/push",
+        "/api/create",
+        "/api/copy",
+        "/api/delete",
+        "/api/me",
+        "/api/signout",
+    }
+    | {"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/models", "/v1/responses", "/v1/messages"}
+    | {"/v1/audio/transcriptions"}
+)
+"""The routes of `server/routes.go` (GenerateRoutes); every other path is answered 404 whatever it is."""
+_ROUTE_TREES = ("/api/blobs/", "/api/experimental/", "/v1/models/")
 _SEQUENCES = ("-wedge/", "-shared-runner/")
 
 
@@ -83,6 +110,8 @@ class OllamaReplay:
         return f"no capture of Ollama {self.version} covers {said}; the nearest ({best.source}) has other: {apart}"
 
     def _best(self, asked: Meaning, body: bytes) -> tuple[Taken, list[str]] | None:
+        if asked.path not in _ROUTES and not asked.path.startswith(_ROUTE_TREES):
+            return self._no_route(asked)
         needs_jinja = self.runners.lacks_jinja(asked)
         best: tuple[Taken, list[str]] | None = None
         for one in self._by_route.get((asked.method, asked.path), []):
@@ -97,6 +126,13 @@ class OllamaReplay:
             if best is None or len(differs) < len(best[1]):
                 best = one, differs
         return best
+
+    def _no_route(self, asked: Meaning) -> tuple[Taken, list[str]] | None:
+        for one in self.answers:
+            unknown = one.meaning.path not in _ROUTES and not one.meaning.path.startswith(_ROUTE_TREES)
+            if unknown and one.status == 404 and one.meaning.method == asked.method:
+                return one, [] if one.meaning.path == asked.path else ["path"]
+        return None
 
     def _loaded(self, asked: Meaning, body: bytes) -> tuple[RecordedAnswer, str] | None:
         runners = list(self.runners.loaded.values())
