@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from probe.asking import Asker
+from probe.reply import Reply
 from results.manifest import Fact, unknown
-from stacks.serving.base import ModelIdentity, ServingStack
+from stacks.serving.base import ModelIdentity, Rendered, ServingStack
 
 
 @dataclass(slots=True)
@@ -22,3 +23,7 @@ class Target:
     version: Fact = field(default_factory=lambda: unknown("the server was not asked"))
     identity: ModelIdentity | None = None
     known_text: str | None = None
+    replies: dict[str, Reply] = field(default_factory=dict)
+    """Answers to requests that several probes share, so that each is sent once."""
+    renders: dict[str, Rendered] = field(default_factory=dict)
+    """The same of renderings."""

@@ -142,7 +142,7 @@ async def test_a_gigabyte_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 async def test_a_small_compressed_body_does_not_unpack_to_gigabytes(tmp_path: Path) -> None:
     packer = zlib.compressobj(wbits=31)
-    packed = b"".join(packer.compress(b"\0" * (1 << 20)) for _ in range(256)) + packer.flush()
+    packed = b"".join(packer.compress(b"\0" * (1 << 20)) for _ in range(32)) + packer.flush()
 
     async def bomb(request: web.Request) -> web.Response:
         return web.Response(body=packed, headers={"content-encoding": "gzip"})
@@ -243,9 +243,9 @@ async def test_the_users_headers_go_along_and_stay_off_the_record(tmp_path: Path
         seen.append(request.headers.get("authorization"))
         return json_answer({})
 
-    async with http_server(keep) as url:
-        async with asking(url, tmp_path, headers={"authorization": "Bearer sk-canary-9a8b7c6d5e"}) as asker:
-            await asker.ask(Ask("GET", "/"))
+    headers = {"authorization": "Bearer sk-canary-9a8b7c6d5e"}
+    async with http_server(keep) as url, asking(url, tmp_path, headers=headers) as asker:
+        await asker.ask(Ask("GET", "/"))
     assert seen == ["Bearer sk-canary-9a8b7c6d5e"]
     assert all(b"sk-canary-9a8b7c6d5e" not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
