@@ -87,8 +87,12 @@ class Asker:
         self._exchanges: dict[int, Exchange] = {}
         self._judged: dict[int, Classified] = {}
         self._memory = RunMemory()
+        # A connection for each request: a server that closes one after an error would else spoil the next answer.
         self._client = httpx.AsyncClient(
-            trust_env=False, timeout=httpx.Timeout(None, connect=CONNECT_SECONDS), follow_redirects=False
+            trust_env=False,
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+            follow_redirects=False,
+            limits=httpx.Limits(max_keepalive_connections=0),
         )
 
     async def close(self) -> None:

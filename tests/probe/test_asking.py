@@ -203,6 +203,18 @@ async def test_answers_that_do_not_come_are_told_apart(
         assert judged.outcome.layer == layer
 
 
+async def test_a_server_that_closes_after_an_error_does_not_spoil_the_next_answer(tmp_path: Path) -> None:
+    async def closes_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\n\r\n{}")
+        await writer.drain()
+        await reader.read(1)  # the next request, if it comes on this connection, is met with a close
+
+    async with raw_server(closes_late) as url, asking(url, tmp_path) as asker:
+        statuses = [(await asker.ask(Ask("GET", "/"))).status for _ in range(3)]
+    assert statuses == [500, 500, 500]
+
+
 async def test_a_dead_port_is_no_answer_and_not_the_relays(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
