@@ -59,7 +59,7 @@ async def _json_schema(name: str, target: Target) -> ProbeResult:
 def _judged(name: str, reply: Reply, fits: Any) -> ProbeResult:
     if not reply.arrived:
         return no_turn(name, reply)
-    text = (reply.text or reply.reasoning).strip()
+    text = reply.text.strip()
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -70,11 +70,12 @@ def _judged(name: str, reply: Reply, fits: Any) -> ProbeResult:
 
 
 def _no_json(name: str, reply: Reply, text: str) -> ProbeResult:
-    if reply.limit_reached and (not text or text.startswith("{")):
+    if reply.limit_reached and reply.text and (not text or text.startswith("{")):
         why = "only JSON was let through until the output limit ended it"
         return ran(name, "yes", why, reply=reply, value=text[:200])
     if not text:
-        return ran(name, "unknown", "the answer is empty", reply=reply)
+        why = "only reasoning came before the output limit" if reply.reasoning else "the answer is empty"
+        return ran(name, "unknown", why, reply=reply)
     why = "accepted, and the answer is free text"
     return ran(name, "ignored", why, reply=reply, value=text[:200], outcome="protocol.choice_ignored")
 

@@ -43,7 +43,7 @@ class ProbeEntry:
 PROBES: tuple[ProbeEntry, ...] = (
     ProbeEntry("gate", "whether requests with tools are taken at all", gate.probe, 2, 2, better_with=("identity",)),
     ProbeEntry("template", "what prompt a request becomes", template.probe, 10, 4, better_with=("render", "identity")),
-    ProbeEntry("tool_choice", "whether tool_choice is obeyed", tool_choice.probe, 5, 5, better_with=("known_text",)),
+    ProbeEntry("tool_choice", "whether tool_choice is obeyed", tool_choice.probe, 6, 6, better_with=("known_text",)),
     ProbeEntry("parallel", "two calls in one turn", parallel.probe, 2, 2, better_with=("known_text",)),
     ProbeEntry("streaming", "stream against plain answer", streaming.probe, 7, 7, better_with=("known_text",)),
     ProbeEntry("reasoning", "the switch for reasoning, and its field", reasoning.probe, 5, 3, better_with=("render",)),

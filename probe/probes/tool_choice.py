@@ -11,7 +11,7 @@ from probe.target import Target
 
 
 async def probe(target: Target) -> list[ProbeResult]:
-    """`tool_choice.auto`, `.none`, `.required`, `.named`. Five requests at most."""
+    """`tool_choice.auto`, `.none`, `.required`, `.named`. Six requests at most."""
     items = {"auto": _auto, "none": _none, "required": _required, "named": _named}
     return await run_items(target, {f"tool_choice.{name}": item for name, item in items.items()})
 
@@ -53,6 +53,11 @@ async def _required(name: str, target: Target) -> ProbeResult:
     """Asked for what needs no tool: a call then comes from the server's doing; none shows that nothing was forced."""
     body = body_of(target, asked(target, GREETING, "prose"), tool_choice="required")
     reply = await chat(target, body, name)
+    if reply.called and target.known_text is None:
+        free = await chat(target, body_of(target, GREETING), name)
+        if free.called or not free.arrived:
+            return ran(name, "unknown", "a call came, and one comes without it too", reply=reply)
+        return ran(name, "yes", "a call came; without it the same question brings none", reply=reply)
     return _forced(name, target, reply, wanted=None)
 
 
@@ -74,9 +79,7 @@ def _forced(name: str, target: Target, reply: Reply, wanted: str | None) -> Prob
     if reply.called and reply.limit_reached and not all(each.call.arguments_valid for each in reply.calls):
         return ran(name, "yes", "a call was forced; the output limit ended it", reply=reply)
     if reply.called:
-        natural = script(target, "prose") is None and wanted is None
-        why = "a call came to a question that needs none" if natural else "a call was forced"
-        return ran(name, "yes", why, reply=reply)
+        return ran(name, "yes", "a call was forced", reply=reply)
     if reply.call_in_text and wanted is None and script(target, "prose") is None:
         return ran(name, "unknown", "a call stands in the text: forced or not, it was not delivered", reply=reply)
     if reply.limit_reached:
