@@ -90,7 +90,7 @@ async def _grammar(name: str, target: Target) -> ProbeResult:
     text = reply.text.strip()
     if text in _WORDS:
         return ran(name, "yes", "the answer is one of the two words that the grammar allows", reply=reply, value=text)
-    if reply.limit_reached and any(word.startswith(text) for word in _WORDS):
+    if text and reply.limit_reached and any(word.startswith(text) for word in _WORDS):
         return ran(name, "yes", "what came is within the grammar", reply=reply, value=text)
     if not text:
         return ran(name, "unknown", "the answer is empty", reply=reply)

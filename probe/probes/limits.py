@@ -79,7 +79,7 @@ async def _context(name: str, target: Target) -> ProbeResult:
     if told is not None and told > LARGEST_PROMPT:
         why = f"{told} tokens by the server's own word; not tried, since that would take a prompt as long"
         return ran(name, "unknown", why, value=told, source="metadata")
-    sizes = (int(told * 1.05) + 32,) if told is not None else _SIZES
+    sizes = (int(told * 1.25) + 64,) if told is not None else _SIZES
     fits = rate.tokens(_LONG_WORDS)
     for tokens in sizes:
         reply = await _ask(target, name, rate.words(tokens))
