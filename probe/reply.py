@@ -51,10 +51,17 @@ class Reply:
         """Whether the server understood the request and turned it down: a 4xx, or an error before the model ran."""
         if self.arrived or self.answer.status is None or self.judged is None or not self.judged.facts.failed:
             return False
+        if self.unrecorded:
+            return False
         outcome = self.judged.outcome
         if outcome.layer == "transport":
             return False
         return 400 <= self.answer.status < 500 or outcome.layer in _REFUSING_LAYERS
+
+    @property
+    def unrecorded(self) -> bool:
+        """Whether a replay answered that it has no record of such a request: then no server said anything."""
+        return self.answer.header("x-stacktap-error") == "not_recorded"
 
     @property
     def error(self) -> str:

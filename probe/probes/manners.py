@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from probe.probes.items import ran, run_items
+from probe.probes.items import no_turn, ran, run_items
 from probe.probes.requests import QUESTION, body_of, on_wire, reply_to
 from probe.reply import Reply
 from probe.result import ProbeResult
@@ -72,6 +72,8 @@ def _manner(name: str, reply: Reply) -> ProbeResult:
     fields = sorted(answer.object)
     value = {"status": answer.status, "fields": fields, "text": answer.text[:200]}
     evidence = reply.cite_error()
+    if reply.unrecorded:
+        return no_turn(name, reply, value=value)
     if answer.failure == "timeout":
         why = f"no answer within {_SECONDS:.0f} s"
         return ran(name, "no", why, reply=reply, value=value, source="wire", evidence=evidence)

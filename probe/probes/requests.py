@@ -35,8 +35,11 @@ def _scripts() -> Mapping[str, str]:
 
 def script(target: Target, name: str) -> str | None:
     """What the target's model writes to `[[name]]`; None where it is a user's own model, or another canary."""
-    known = target.known_text
-    return _scripts().get(name) if known is not None and known == _scripts()["good"] else None
+    if target.known_text is None:
+        return None
+    if target.scripts:
+        return target.scripts.get(name)
+    return _scripts().get(name) if target.known_text == _scripts()["good"] else None
 
 
 def asked(target: Target, question: str, name: str) -> str:

@@ -17,7 +17,7 @@ from probe.target import Target
 from proxy.session import RecordingSession, SessionOptions
 from results.outcomes import Evidence
 from results.reader import RunReader
-from stacks.serving.base import Ask, Rendered, ServingStack, Steps
+from stacks.serving.base import Ask, RawCompletion, Rendered, ServingStack, Steps
 from tests.support.reading_back import reads_back
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -118,15 +118,23 @@ def _chunks(whole: dict[str, Any]) -> bytes:
 Answerer = Callable[[dict[str, Any]], dict[str, Any] | web.StreamResponse]
 
 
-def chat_handler(answer: Answerer, *, render: Callable[[dict[str, Any]], str] | None = None) -> Handler:
+def chat_handler(
+    answer: Answerer,
+    *,
+    render: Callable[[dict[str, Any]], str] | None = None,
+    write: Callable[[dict[str, Any]], str] | None = None,
+) -> Handler:
     """A simulated chat server: `answer` gets the request's body and returns a completion or a whole response, which
-    is streamed where that was asked for. `render` is what `/render` shows as the prompt."""
+    is streamed where that was asked for. `render` is what `/render` shows as the prompt, `write` what the model writes
+    on `/raw`."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         if request.path == "/v1/models":
             return json_answer({"object": "list", "data": [{"id": "m", "object": "model"}]})
         if request.path == "/render" and render is not None:
             return json_answer({"prompt": render(json.loads(await request.read()))})
+        if request.path == "/raw" and write is not None:
+            return json_answer({"text": write(json.loads(await request.read())), "finish": "stop"})
         if not request.path.endswith("/chat/completions"):
             return error("no such route", 404)
         try:
@@ -144,13 +152,14 @@ def chat_handler(answer: Answerer, *, render: Callable[[dict[str, Any]], str] | 
 
 
 class SimulatedStack(ServingStack):
-    """A stack whose rendering is shown by `/render` and whose raw channel is `/raw`, where `renders` says so."""
+    """A stack whose rendering is shown by `/render` and whose raw channel is `/raw`, where it is said to have them."""
 
     title = "the simulated stack"
 
-    def __init__(self, *, name: str = "openai", renders: bool = False) -> None:
+    def __init__(self, *, name: str = "openai", renders: bool = False, completes: bool = False) -> None:
         self.name = name
         self.renders = renders
+        self.completes = completes
 
     def render(self, request: Mapping[str, Any]) -> Steps[Rendered]:
         """By `/render`, where there is one."""
@@ -161,6 +170,16 @@ class SimulatedStack(ServingStack):
         prompt = answer.get("prompt")
         return Rendered(prompt, source="/render", why="" if prompt is not None else answer.text, asks=(answer.number,))
 
+    def complete_raw(self, model: str, prompt: str, max_tokens: int) -> Steps[RawCompletion]:
+        """By `/raw`, where there is one."""
+        if not self.completes:
+            yield from ()
+            return RawCompletion(why="the simulated stack has no raw channel")
+        body = {"model": model, "prompt": prompt, "max_tokens": max_tokens}
+        answer = yield Ask("POST", "/raw", body, purpose="raw", generates=True)
+        finish = str(answer.get("finish") or "")
+        return RawCompletion(answer.get("text"), finish, source="/raw", why=answer.text, asks=(answer.number,))
+
 
 @contextlib.asynccontextmanager
 async def simulated_target(
@@ -169,12 +188,16 @@ async def simulated_target(
     *,
     known: bool = False,
     render: Callable[[dict[str, Any]], str] | None = None,
+    write: Callable[[dict[str, Any]], str] | None = None,
     stack: ServingStack | None = None,
     budget: Budget | None = None,
 ) -> AsyncIterator[Target]:
     """A target on a simulated chat server; `known`: its model is taken for the default canary."""
-    chosen = stack or SimulatedStack(renders=render is not None)
-    async with http_server(chat_handler(answer, render=render)) as url, asking(url, folder, budget) as asker:
+    chosen = stack or SimulatedStack(renders=render is not None, completes=write is not None)
+    async with (
+        http_server(chat_handler(answer, render=render, write=write)) as url,
+        asking(url, folder, budget) as asker,
+    ):
         yield Target(asker, chosen, "m", known_text=GOOD if known else None)
 
 
