@@ -46,6 +46,8 @@ class _Shelf:
 class Recordings:
     """All recorded answers of a run or captures file, looked up by request."""
 
+    unseen_status = (404, "Not Found")
+
     def __init__(self, answers: Iterable[RecordedAnswer]) -> None:
         self.answers = list(answers)
         self._shelves: list[dict[tuple[str, str, str], _Shelf]] = [{}, {}, {}]

@@ -1,7 +1,7 @@
 """Serve recorded answers as the server they came from: bytes as they were, pieces as they were, on loopback.
 
-What was never recorded is answered 404 with `x-stacktap-error: not_recorded` and a message naming the nearest request;
-it is counted, so that a strict caller can fail on it.
+What was never recorded is answered 404 (501 by the stand-in for Ollama) with `x-stacktap-error: not_recorded` and a
+message naming the nearest request; it is counted, so that a strict caller can fail on it.
 """
 
 from __future__ import annotations
@@ -11,17 +11,32 @@ import json
 import socket
 import struct
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 from proxy.relay.answers import answer
 from proxy.relay.hosts import HostRule
 from proxy.relay.rewrite import parse_target
-from proxy.replay.recordings import RecordedAnswer, Recordings
+from proxy.replay.recordings import RecordedAnswer
 from results.body import decode_body
 from results.http1 import Framer, Head, Kind
 
 _LONGEST_WAIT_SECONDS = 600.0
 _LOOPBACK = HostRule()
+
+
+class Answers(Protocol):
+    """Where a replay server has its answers from."""
+
+    unseen_status: tuple[int, str]
+    """Status and reason for what was never recorded."""
+
+    def find(self, method: str, path: str, body: bytes) -> tuple[RecordedAnswer, str] | None:
+        """The answer to serve and how it was found; None where there is none."""
+        ...
+
+    def nearest(self, method: str, path: str, body: bytes) -> str:
+        """For the error message: what was recorded that is closest."""
+        ...
 
 
 @dataclass(slots=True)
@@ -36,7 +51,7 @@ class ReplayStatistics:
 class ReplayServer:
     """Serves `recordings` on 127.0.0.1; `original_timing` keeps the recorded pauses, else pieces follow at once."""
 
-    def __init__(self, recordings: Recordings, *, original_timing: bool = False) -> None:
+    def __init__(self, recordings: Answers, *, original_timing: bool = False) -> None:
         self._recordings = recordings
         self._original_timing = original_timing
         self._server: asyncio.Server | None = None
@@ -58,12 +73,12 @@ class ReplayServer:
             await self._server.wait_closed()
 
     def answer(self, method: str, path: str, body: bytes) -> RecordedAnswer:
-        """The recorded answer, or a 404 that says what is nearest."""
+        """The recorded answer, or an error that says what is nearest."""
         found = self._recordings.find(method, path, body)
         if found is None:
             message = self._recordings.nearest(method, path, body)
             self.statistics.unseen.append(f"{method} {path}: {message}")
-            return _not_recorded(method, path, message)
+            return _not_recorded(method, path, message, self._recordings.unseen_status)
         self.statistics.served += 1
         self.statistics.by_match[found[1]] = self.statistics.by_match.get(found[1], 0) + 1
         return found[0]
@@ -146,12 +161,12 @@ class _Connection(asyncio.Protocol):
             await self.server.send(transport, self.server.answer(method, target, body))
 
 
-def _not_recorded(method: str, path: str, message: str) -> RecordedAnswer:
+def _not_recorded(method: str, path: str, message: str, status: tuple[int, str]) -> RecordedAnswer:
     error = {"error": {"message": f"stacktap replay: {message}", "type": "not_recorded", "code": "not_recorded"}}
     body = json.dumps(error).encode()
     head = (
-        b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nx-stacktap-error: not_recorded\r\n"
-        b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
+        b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nx-stacktap-error: not_recorded\r\n"
+        b"Content-Length: %d\r\nConnection: close\r\n\r\n" % (status[0], status[1].encode(), len(body))
     )
     return RecordedAnswer(method, path, b"", ((0, head if method == "HEAD" else head + body),), "close", "replay")
 
