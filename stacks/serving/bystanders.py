@@ -32,6 +32,10 @@ _TLS = "a TLS server spoken to without TLS: use https://"
 _RELAY: dict[str, tuple[str, State]] = {
     "no_route": ("a port of a stacktap relay that routes by prefix: add /NAME to the URL", "not_llm"),
     "token_required": ("a stacktap relay that wants a token", "locked"),
+    "upstream_refused": ("nothing listens there", "unreachable"),
+    "upstream_unreachable": ("its address cannot be reached", "unreachable"),
+    "name_not_resolved": ("its name does not resolve", "unreachable"),
+    "timeout_connect": ("it takes no connection in time", "unreachable"),
     "tls_failed": ("no TLS that could be agreed on: try http://, or name the CA (--cacert)", "unreachable"),
     "not_recorded": ("a stacktap replay without a recording of these routes", "not_llm"),
 }
@@ -40,8 +44,9 @@ _RELAY: dict[str, tuple[str, State]] = {
 def unreachable(answers: Mapping[str, Answer]) -> Fingerprint | None:
     """What it is when no server answered over HTTP; None where one did."""
     said = answered(answers)
-    relayed = [answer for answer in said if answer.header("x-stacktap-error")]
-    if said and len(relayed) == len(said):
+    # Only a server that was not reached leaves the relay's own answer everywhere.
+    relayed = [answer for answer in answers.values() if answer.header("x-stacktap-error")]
+    if relayed and len(relayed) >= len(said):
         code = relayed[0].header("x-stacktap-error")
         what, state = _RELAY.get(code, (f"not reached ({code})", "unreachable"))
         return nothing(what, state, (str(relayed[0].get("error", "message") or ""),))
