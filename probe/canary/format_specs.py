@@ -6,8 +6,8 @@ import re
 
 from probe.canary.call_formats import format_names, write_calls
 from probe.canary.format_members import PARIS, TOOL, format_members
-from probe.canary.format_template import format_template
-from probe.canary.spec import CanarySpec, Script
+from probe.canary.format_template import assistant_opening, format_template
+from probe.canary.spec import GENERATION_PROMPTS, CanarySpec, Script
 from stacks.formats import CallFormat, format_named
 
 _PROMPT_TAGS = ("<think>", "</think>", "<tool_response>", "</tool_response>")
@@ -42,6 +42,7 @@ def format_spec(call_format: str) -> CanarySpec:
         triggers={"<tool_response>": "answer"},
         tags=(*tags, *_PROMPT_TAGS),
         split_after=tuple(tag for tag in tags if tag in entry.openers)[:1],
+        generation_prompts=tuple(dict.fromkeys([assistant_opening(call_format), *GENERATION_PROMPTS])),
         merges=_MERGES,
     )
 

@@ -20,6 +20,12 @@ _NAMES = ("QNAMEA", "QNAMEB")
 _KEYS = ("QKEYA", "QKEYB")
 _VALUE = "QVALUE"
 _NUMBER = 70707
+_OPENINGS = {
+    "kimi_k2": "<|im_assistant|>assistant<|im_middle|>",
+    "gemma4": "<|turn>model\n",
+    "harmony": "<|start|>assistant",
+}
+"""Formats whose assistant turns must begin as their models' do for llama-server's parsers (``common/parsers``)."""
 
 
 @cache
@@ -27,7 +33,13 @@ def format_template(call_format: str) -> str:
     """The Jinja chat template of a call format; raises CanaryError when the format is unknown."""
     example = write_calls(call_format, [("tool_name", {"argument_name": "value"})])
     text = _SKELETON.read_text(encoding="utf-8").rstrip("\n")
+    text = text.replace("@ASSISTANT@", literal(assistant_opening(call_format)))
     return text.replace("@EXAMPLE@", literal(example)).replace("@CALLS@", calls_jinja(call_format))
+
+
+def assistant_opening(call_format: str) -> str:
+    """What an assistant's turn begins with; prompts end so."""
+    return _OPENINGS.get(call_format, "<|im_start|>assistant\n")
 
 
 def literal(text: str) -> str:

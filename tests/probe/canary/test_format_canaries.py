@@ -74,7 +74,9 @@ def past_calls(name: str, calls: list[tuple[str, dict[str, Any]]]) -> str:
     functions = [{"type": "function", "function": {"name": tool, "arguments": given}} for tool, given in calls]
     messages = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "", "tool_calls": functions}]
     prompt = render_template(member_spec(name).template, messages, TOOLS)
-    return prompt.split("<|im_start|>assistant\n")[1].removesuffix("<|im_end|>\n")
+    opening = member_spec(name).generation_prompts[0]
+    assert prompt.endswith(opening)
+    return prompt.partition(opening)[2].removesuffix(opening).removesuffix("<|im_end|>\n")
 
 
 @pytest.mark.parametrize("name", format_names())
