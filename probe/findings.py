@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from proxy.classify import judge
+from proxy.classify import Classified, judge
 from proxy.classify.sighted import sighted
 from proxy.exchange_view import view_of
 from proxy.present import answered_lines
 from results.exchange import Exchange
+from results.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,20 @@ class Finding:
             yield f"         {line}"
 
 
+def known_answer_verdict(
+    exchange: Exchange, known_text: str, stack: str = "", version: str = ""
+) -> tuple[Classified, Outcome]:
+    """The blind classification of one exchange, and its outcome once the model is known to have written
+    `known_text`."""
+    classified = judge(view_of(exchange, stack, version))
+    return classified, sighted(classified.facts, classified.outcome, known_text)
+
+
 def known_answer_findings(exchanges: Iterable[Exchange], known_text: str) -> list[Finding]:
     """Judge exchanges whose model is known to have written `known_text`, in order of attempt."""
     findings = []
     for exchange in exchanges:
-        classified = judge(view_of(exchange))
-        outcome = sighted(classified.facts, classified.outcome, known_text)
+        classified, outcome = known_answer_verdict(exchange, known_text)
         assembled = classified.facts.assembled
         body = exchange.response.body if exchange.response else b""
         came = [line[2:] for line in answered_lines(assembled, body) if not line.startswith(("  finish:", "  odd:"))]

@@ -67,6 +67,11 @@ def _failed(facts: Facts, blind: Outcome, written: Written) -> Verdict:
     limited = blind.name in _LIMITS and not _ends_so(facts, written)
     if limited and written.endless:
         return Verdict(blind.name, fault="config", delivery="refused", evidence=evidence, detail=blind.detail)
+    if written.endless and blind.layer not in ("engine", "transport"):
+        name = "truncation.cut_inside_call" if written.kind in _MODEL_CODES else "truncation.output_budget"
+        verdict = Verdict(name, fault="config", delivery="refused", evidence=evidence)
+        verdict.detail = "the model never ends, a limit cut its text, and the server answered that with an error"
+        return verdict
     if written.kind in _MODEL_CODES:
         verdict = Verdict(_MODEL_CODES[written.kind], delivery="refused", evidence=evidence)
         verdict.detail = (

@@ -21,7 +21,7 @@ SERVICE = re.compile(
 )
 AFTER_MODEL = re.compile(
     r"\bEOF\b|XML syntax|failed to parse (?:JSON|XML)|invalid character|error parsing tool call|grammar stack|"
-    r"returned invalid tool call arguments"
+    r"returned invalid tool call arguments|does not match the expected"
 )
 
 
