@@ -27,6 +27,7 @@ COMMANDS: dict[str, Entry] = {
     "demo": Entry("first", "Start a real server with a known-answer model and show what it does to a tool call."),
     "doctor": Entry("first", "Find local servers: what they are, what is loaded, what looks wrong."),
     "wrap": Entry("first", "Run an agent unchanged, with everything between it and its server recorded."),
+    "diagnose": Entry("first", "One verdict on a server: which layer fails, with evidence and what to change."),
     "up": Entry("servers", "Start a model server and wait until it answers."),
     "canary": Entry("servers", "Build, list and verify known-answer models."),
     "signatures": Entry("servers", "Print what is known of each stack's error messages and other signs."),
