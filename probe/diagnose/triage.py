@@ -106,7 +106,7 @@ class Triage:
         found.remedy = remedy(outcome, self.target.stack, self.facts)
         found.decide_by = (outcome.decide_by or "").partition(": ")[2]
         if outcome.detail and outcome.detail not in found.explained:
-            found.explained.append(outcome.detail[0].upper() + outcome.detail[1:] + ".")
+            found.explained.append(outcome.detail[0].upper() + outcome.detail[1:].rstrip(".") + ".")
 
     async def _with_more_room(self, first: Seen) -> Seen:
         """Ask again with a larger limit: thinking may have used up the first one."""
@@ -148,7 +148,7 @@ class Triage:
     async def _stream_agrees(self, plain: Seen) -> bool:
         """The same streamed, and without a limit of its own, as many agents send it; concludes where it fails."""
         streamed = await self.see("tools offered, streamed", stream=True, max_tokens=None)
-        if streamed.not_recorded or streamed.called and calls_of(streamed) == calls_of(plain):
+        if streamed.not_recorded or (streamed.called and calls_of(streamed) == calls_of(plain)):
             return True
         if streamed.outcome.layer == "truncation" or streamed.name in _CUT:
             limited = await self.see("the same with a limit", stream=True)

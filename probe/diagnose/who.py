@@ -33,7 +33,7 @@ async def recognise(triage: Triage, wanted: str | None) -> None:
     found.notes += fingerprint.notes
     target.model = found.model = wanted or server.model
     listed = [model.name for model in server.models]
-    if wanted and listed and wanted not in listed:
+    if wanted and listed and not {wanted, f"{wanted}:latest"} & set(listed):
         found.notes.append(f"the server does not list {wanted!r}; it lists {', '.join(listed[:5])}")
     if server.identity is not None:
         target.identity = server.identity

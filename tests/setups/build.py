@@ -8,6 +8,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from stacks.launch import LaunchOptions, running_server
 from tests.setups.gateways import gateway
 from tests.setups.model import Client, Setup
 from tests.setups.models import built
+from tests.support.replayed import replayed_ollama
 from tests.support.servers import environment
 
 
@@ -42,6 +44,9 @@ def standing(setup: Setup) -> Iterator[Standing]:
                 url = f"http://127.0.0.1:{free.getsockname()[1]}"
             yield Standing(url, url, "canary")
             return
+        if setup.stack.startswith("ollama"):
+            yield stack.enter_context(_replayed(setup.stack.partition(" ")[2], setup.model))
+            return
         canary = built(setup.model)
         gguf = setup.stack.startswith("llamacpp")
         path = canary.gguf if gguf else canary.folder
@@ -52,6 +57,23 @@ def standing(setup: Setup) -> Iterator[Standing]:
         if setup.gateway is not None:
             url = stack.enter_context(gateway(server.url, setup.gateway))
         yield Standing(url, server.url, model)
+
+
+@contextlib.contextmanager
+def _replayed(version: str, mode: str) -> Iterator[Standing]:
+    """A replayed Ollama of a version, with the model of one of its modes, in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    stand_in = replayed_ollama(version, mode)
+    at = asyncio.run_coroutine_threadsafe(stand_in.__aenter__(), loop).result(60)
+    try:
+        yield Standing(at.url, at.url, at.model)
+    finally:
+        asyncio.run_coroutine_threadsafe(stand_in.__aexit__(None, None, None), loop).result(60)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
 
 
 def _first_model(url: str) -> str:

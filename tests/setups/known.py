@@ -415,6 +415,56 @@ CLIENTS = (
     ),
 )
 
+_OLLAMA = ("{url}", "--model", "{model}")
+OLLAMA = (
+    Setup(
+        "ollama-gate",
+        "Ollama (replayed): a model whose template has no tools",
+        "ollama 0.30.8",
+        "gate.tools_unsupported",
+        "config|stack",
+        ("TEMPLATE|template",),
+        {"model": "native"},
+        model="bare",
+        arguments=_OLLAMA,
+        ran="no",
+    ),
+    Setup(
+        "ollama-range",
+        "Ollama (replayed): a TEMPLATE in which only `range .ToolCalls` stands",
+        "ollama 0.30.8",
+        "parser.left_as_text",
+        "config",
+        ("if .ToolCalls",),
+        {"model": "gotoolsif"},
+        model="gotools",
+        arguments=_OLLAMA,
+    ),
+    Setup(
+        "ollama-wrong-parser",
+        "Ollama (replayed): a PARSER for another format",
+        "ollama 0.30.8",
+        "parser.server_error",
+        "config|stack",
+        ("PARSER",),
+        {"model": "native"},
+        model="qwen3coder",
+        arguments=_OLLAMA,
+    ),
+    Setup(
+        "ollama-gate-new",
+        "Ollama 0.32.15 (replayed): the gate",
+        "ollama 0.32.15",
+        "gate.tools_unsupported",
+        "config|stack",
+        ("TEMPLATE|template",),
+        {"model": "native"},
+        model="nogate",
+        arguments=_OLLAMA,
+        ran="no",
+    ),
+)
+
 SETUPS: dict[str, Setup] = {
-    setup.name: setup for setup in (*LLAMA_SERVER, *MLX, *LLAMA_CPP_PYTHON, *GATEWAYS, *ADDRESSES, *CLIENTS)
+    setup.name: setup for setup in (*LLAMA_SERVER, *MLX, *LLAMA_CPP_PYTHON, *GATEWAYS, *ADDRESSES, *CLIENTS, *OLLAMA)
 }
