@@ -35,6 +35,7 @@ COMMANDS: dict[str, Entry] = {
     "runs": Entry("record", "List recorded runs; remove old ones."),
     "show": Entry("record", "Print what was recorded, raw and assembled."),
     "replay": Entry("record", "Serve a recording as the server it was."),
+    "compare": Entry("compare", "Send identical requests to several servers; print where they differ, and why."),
     "classify": Entry("judge", "Give every attempt one outcome; print who is at fault, and the rates."),
     "explain": Entry("judge", "Show one verdict with the bytes it rests on."),
 }
@@ -43,6 +44,7 @@ GROUPS = {
     "servers": "Servers",
     "record": "Record",
     "judge": "Judge",
+    "compare": "Compare",
 }
 
 

@@ -55,6 +55,7 @@ async def examine_request(triage: Triage, seen: Seen, body: Mapping[str, Any], *
 def _decided(triage: Triage, seen: Seen, found: Differential, *, call_due: bool) -> None:
     """What the model wrote is known from another channel, and was laid beside what came."""
     outcome, text = found.outcome, found.wrote or ""
+    triage.raw = text
     assert outcome is not None
     triage.note(Step("what the model writes", f"{_quoted(text)} ({found.channel})"))
     triage.diagnosis.notes += found.conditions
@@ -150,7 +151,9 @@ def _no_call(seen: Seen, outcome: Outcome, present: bool | None) -> Outcome:
 
 async def _rendered(triage: Triage, form: Mapping[str, Any]) -> Rendered:
     target = triage.target
-    return await target.asker.follow(target.stack.render(form), probe="render")
+    rendered = await target.asker.follow(target.stack.render(form), probe="render")
+    triage.prompt = rendered.text
+    return rendered
 
 
 def _tool_names(body: Mapping[str, Any]) -> list[str]:

@@ -44,6 +44,10 @@ class Triage:
     """What the remedies may name: parser (that fits), in_force (the parser), format, model, context, tokens."""
     seen: dict[int, Seen] = field(default_factory=dict)
     """By attempt: what was asked and came back."""
+    prompt: str | None = None
+    """The rendered prompt of the request last examined, where the server shows one."""
+    raw: str | None = None
+    """What the model wrote to it, by another channel."""
     failed: Seen | None = None
     """The exchange that showed the fault."""
 

@@ -37,7 +37,10 @@ async def recognise(triage: Triage, wanted: str | None) -> None:
         found.notes.append(f"the server does not list {wanted!r}; it lists {', '.join(listed[:5])}")
     if server.identity is not None:
         target.identity = server.identity
-        context, parser = server.identity.context_length.value, server.identity.parser.value
+        launched = target.stack.flags(command) if isinstance(command, tuple) and command else {}
+        context = server.identity.context_length.value
+        # A server that shows its template and was told not to parse: the flag is what counts.
+        parser = launched.get("parser", server.identity.parser).value or server.identity.parser.value
         triage.facts |= {"context": str(context)} if context is not None else {}
         triage.facts |= {"in_force": str(parser)} if parser is not None else {}
 
