@@ -11,7 +11,7 @@ from probe.diagnose.diagnosis import Diagnosis, Step
 from probe.diagnose.looking import Seen, look
 from probe.diagnose.pace import comes_at_once
 from probe.diagnose.triage import Triage, said
-from proxy.session import RecordingSession
+from proxy.session import RecordingSession, SessionError
 from results.outcomes import Outcome
 from results.runs import list_runs
 from stacks.serving.base import Ask
@@ -26,8 +26,11 @@ _BASES = ("", "/v1", "/openai", "/api", "/openai/v1")
 
 
 def upstreams(url: str, direct: str | None) -> tuple[str, ...]:
-    """Upstream specifications of a diagnosis."""
-    parts = urlsplit(url)
+    """Upstream specifications of a diagnosis. Raises SessionError where `url` is none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as wrong:
+        raise SessionError(f"{url!r} is no URL: {wrong}") from None
     root = f"{parts.scheme}://{parts.netloc}"
     swapped = f"{'http' if parts.scheme == 'https' else 'https'}://{parts.netloc}"
     given = [f"{MAIN}={url}", f"{ROOT}={root}", f"{OTHER}={swapped}"]
