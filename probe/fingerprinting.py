@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from proxy.process_table import Listener, listener_on
 from results.manifest import Fact, known, unknown
 from stacks.serving.base import Answer, Ask, Model, ModelIdentity, ServingStack, Steps, T, with_flags
-from stacks.serving.fingerprint import ASKS, FIRST_ASK, Fingerprint, fingerprint
+from stacks.serving.fingerprint import ASKS, FIRST_ASK, Fingerprint, confirming, fingerprint
 from stacks.serving.registry import serving_stack
 
 _LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")
@@ -30,20 +30,28 @@ class Asks(Protocol):
         """From now on answers are of this stack."""
 
 
-async def take_fingerprint(asker: Asks) -> Fingerprint:
+async def take_fingerprint(asker: Asks, *, sparing: bool = False) -> Fingerprint:
     """Send the fingerprint's requests (the first one alone: what does not answer gets no more) and weigh the answers.
 
+    `sparing` sends only as many as are needed for a stack that the first answer already speaks for (three or four).
     The asker then judges answers as ones of the stack found. Raises as `Asker.ask`.
     """
     first = await asker.ask(FIRST_ASK, probe="fingerprint")
     answers = {FIRST_ASK.path: first}
-    if first.status is not None:
-        rest = await asyncio.gather(*(asker.ask(ask, probe="fingerprint") for ask in ASKS if ask is not FIRST_ASK))
-        answers |= {answer.ask.path: answer for answer in rest}
+    if first.status is not None and sparing:
+        answers |= await _answers(asker, confirming(first))
     found = fingerprint(answers)
+    if first.status is not None and not (sparing and found.recognised and found.confidence != "low"):
+        answers |= await _answers(asker, [ask for ask in ASKS if ask.path not in answers])
+        found = fingerprint(answers)
     if found.recognised:
         asker.identify(found.stack, str(found.version.value or ""))
     return found
+
+
+async def _answers(asker: Asks, asks: Sequence[Ask]) -> dict[str, Answer]:
+    answers = await asyncio.gather(*(asker.ask(ask, probe="fingerprint") for ask in asks))
+    return {answer.ask.path: answer for answer in answers}
 
 
 def launch_command(url: str) -> tuple[str, ...] | str:
@@ -76,9 +84,11 @@ class Server:
     identity: ModelIdentity | None = None
 
 
-async def look_at(asker: Asks, model: str | None = None, command: Sequence[str] = ()) -> Server:
+async def look_at(
+    asker: Asks, model: str | None = None, command: Sequence[str] = (), *, sparing: bool = False
+) -> Server:
     """Fingerprint, model list, and the identity of one model. Nothing is generated. Raises as `Asker.ask`."""
-    found = await take_fingerprint(asker)
+    found = await take_fingerprint(asker, sparing=sparing)
     if not found.stack or found.state != "ready":
         return Server(found, model=model or "")
     stack = serving_stack(found.stack)

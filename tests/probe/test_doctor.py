@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 from aiohttp import web
@@ -14,9 +11,8 @@ from click.testing import CliRunner
 
 from probe.doctor import WELL_KNOWN, candidate_urls, examine, examine_one
 from proxy.process_table import listening_ports
-from stacks.serving.base import Answer
 from stacktap.commands.doctor import command
-from tests.support.little_servers import as_recorded, serving
+from tests.support.little_servers import as_recorded, in_a_thread, serving
 from tests.support.serving import recorded
 
 
@@ -77,29 +73,6 @@ def test_ports_of_others_and_of_other_addresses_are_left_out(tmp_path: Path) -> 
     (tmp_path / "net" / "tcp6").write_text("head\n" + row.format(six, "0A", 1000))
     assert listening_ports(tmp_path, 1000) == [8000, 8080, 11434]
     assert listening_ports(tmp_path / "none", 1000) == []
-
-
-@contextlib.contextmanager
-def in_a_thread(answers: dict[str, Answer]) -> Iterator[str]:
-    """A recorded server on another thread's loop, for commands that run a loop of their own."""
-    started: list[str] = []
-    ready, over = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with as_recorded(answers) as url:
-            started.append(url)
-            ready.set()
-            while not over.is_set():
-                await asyncio.sleep(0.01)
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    try:
-        assert ready.wait(20)
-        yield started[0]
-    finally:
-        over.set()
-        thread.join()
 
 
 def test_the_command_tells_what_is_there() -> None:

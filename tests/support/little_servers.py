@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
 from aiohttp import web
 
@@ -70,3 +71,26 @@ async def raw_server(
             for task in open_ones:
                 task.cancel()
             await asyncio.gather(*open_ones, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def in_a_thread(answers: Mapping[str, Answer], handler: Handler | None = None) -> Iterator[str]:
+    """A recorded server (or one with a handler) on another thread's loop, for commands that run their own."""
+    started: list[str] = []
+    ready, over = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with serving(handler) if handler is not None else as_recorded(answers) as url:
+            started.append(url)
+            ready.set()
+            while not over.is_set():
+                await asyncio.sleep(0.01)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    try:
+        assert ready.wait(20)
+        yield started[0]
+    finally:
+        over.set()
+        thread.join()
