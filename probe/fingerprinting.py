@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from proxy.exchange_view import view_of
 from proxy.process_table import Listener, listener_on
+from results.exchange import Exchange
 from results.manifest import Fact, known, unknown
+from stacks.dialects import assemble
 from stacks.serving.base import Answer, Ask, Model, ModelIdentity, ServingStack, Steps, T, with_flags
 from stacks.serving.fingerprint import ASKS, FIRST_ASK, Fingerprint, confirming, fingerprint
 from stacks.serving.registry import serving_stack
+from stacks.serving.traffic import stack_of_run
+from stacks.serving.weighing import Weighed
 
 _LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")
 
@@ -71,6 +76,12 @@ async def identify_model(asker: Asks, stack: ServingStack, model: str, command: 
     """What the server tells of a model, completed by its launch command where that is known. Raises as `Asker.ask`."""
     identity = await asker.follow(stack.identity(model), probe="identity")
     return with_flags(identity, stack.flags(command)) if command else identity
+
+
+def recorded_stack(exchanges: Iterable[Exchange]) -> Weighed | None:
+    """The stack behind a recording of one upstream, by its traffic alone; None where that does not tell."""
+    wires = (view_of(exchange).wire for exchange in exchanges)
+    return stack_of_run((wire, assemble(wire)) for wire in wires)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from aiohttp import web
 
 from probe.asking import Asker, Budget
 from probe.direct import DirectAsker
-from probe.fingerprinting import Asks, launch_command, look_at, take_fingerprint, upstream_facts
+from probe.fingerprinting import Asks, launch_command, look_at, recorded_stack, take_fingerprint, upstream_facts
 from proxy.session import RecordingSession, SessionOptions
 from results.manifest import UPSTREAM_FACTS
+from results.reader import RunReader
 from stacks.serving.base import Ask
 from stacks.serving.fingerprint import ASKS
 from tests.support.corpus import DATA
@@ -181,3 +182,14 @@ async def test_the_launch_command_of_a_local_server() -> None:
     assert isinstance(command, tuple)
     assert launch_command("http://example.invalid:1") == "the server is on another host"
     assert launch_command("http://127.0.0.1:x") == "the URL has no valid port"
+
+
+async def test_a_recording_tells_the_stack_by_itself(tmp_path: Path) -> None:
+    async with as_recorded(recorded("vllm")) as url, asking(url, tmp_path, False) as asker:
+        for path in ("/version", "/v1/models", "/nothing"):
+            await asker.ask(Ask("GET", path))
+    reader = RunReader(tmp_path / "run")
+    weighed = recorded_stack(reader.exchanges())
+    assert weighed is not None
+    assert (weighed.stack, weighed.version.value) == ("vllm", "0.32.0")
+    assert recorded_stack([]) is None
