@@ -15,7 +15,9 @@ import httpx
 
 from proxy.classify import Classified, RunMemory, judge
 from proxy.exchange_view import view_of
+from proxy.relay.answers import STATUS as RELAY_FAULTS
 from proxy.session import RecordingSession
+from results.coding import CodingError, ContentDecoder
 from results.exchange import Exchange
 from results.follow import JournalFollower
 from stacks.serving.base import Answer, Ask, Steps, T
@@ -85,8 +87,12 @@ class Asker:
         self._exchanges: dict[int, Exchange] = {}
         self._judged: dict[int, Classified] = {}
         self._memory = RunMemory()
+        # A connection for each request: a server that closes one after an error would else spoil the next answer.
         self._client = httpx.AsyncClient(
-            trust_env=False, timeout=httpx.Timeout(None, connect=CONNECT_SECONDS), follow_redirects=False
+            trust_env=False,
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+            follow_redirects=False,
+            limits=httpx.Limits(max_keepalive_connections=0),
         )
 
     async def close(self) -> None:
@@ -117,8 +123,9 @@ class Asker:
             answer.failure = "timeout"
         except httpx.ConnectError:
             answer.failure = "connect"
-        except httpx.HTTPError:
+        except (httpx.HTTPError, CodingError):
             answer.failure = "broken"
+        answer.tell_relay_faults()
         return Answer(
             ask=ask,
             status=answer.status,
@@ -145,8 +152,11 @@ class Asker:
             return None
         until = time.monotonic() + RECORD_SECONDS
         while answer.number not in self._exchanges:
-            for exchange in self._follower.poll():
-                self._take(exchange)
+            try:
+                for exchange in self._follower.poll():
+                    self._take(exchange)
+            except OSError:
+                return None
             if answer.number in self._exchanges:
                 break
             if time.monotonic() > until:
@@ -175,18 +185,31 @@ class Asker:
 
     async def _send(self, ask: Ask, number: int, tags: Mapping[str, str], into: _Reading) -> None:
         words = ",".join(f"{key}={quote(str(value), safe='')}" for key, value in {"ask": number, **tags}.items())
-        content = ask.raw if ask.body is None else json.dumps(ask.body, ensure_ascii=False).encode()
-        headers = {"content-type": "application/json", **self.headers, **dict(ask.headers)}
+        content = ask.raw if ask.body is None else _json(ask.body)
+        # Nothing compressed: what is cited is then readable on the wire, and no small body unpacks to gigabytes.
+        plain = {"content-type": "application/json", "accept-encoding": "identity"}
+        headers = {**plain, **self.headers, **dict(ask.headers)}
         if content is None:
             headers.pop("content-type")
         url = f"{self.base_url}/t/{words}{ask.path}"
         async with self._client.stream(ask.method, url, content=content, headers=headers) as response:
             into.status, into.headers = response.status_code, list(response.headers.multi_items())
-            async for piece in response.aiter_bytes():
-                into.body += piece
-                if len(into.body) > MAX_ANSWER_BYTES:
-                    into.failure = "too_long"
-                    return
+            decoder = ContentDecoder(response.headers.get("content-encoding", ""))
+            async for piece in response.aiter_raw():
+                for decoded in decoder.feed(piece) if decoder.supported else (piece,):
+                    into.body += decoded
+                    if len(into.body) > MAX_ANSWER_BYTES:
+                        del into.body[MAX_ANSWER_BYTES:]
+                        into.failure = "too_long"
+                        return
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    """The body as its reader would write it; lone surrogates, which UTF-8 cannot hold, as their escapes."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value).encode()
 
 
 class _Reading:
@@ -197,3 +220,10 @@ class _Reading:
         self.headers: list[tuple[str, Any]] = []
         self.body = bytearray()
         self.failure = ""
+
+    def tell_relay_faults(self) -> None:
+        """Where the relay answered in place of a server that cannot be reached, there is no answer of the server's."""
+        fault = next((value for key, value in self.headers if key.lower() == "x-stacktap-error"), None)
+        if fault in RELAY_FAULTS and self.status == RELAY_FAULTS[fault]:
+            self.status = None
+            self.failure = "timeout" if fault.startswith("timeout") else "connect"

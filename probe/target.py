@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from probe.asking import Asker
+from probe.reply import Reply
 from results.manifest import Fact, unknown
-from stacks.serving.base import ModelIdentity, ServingStack
+from stacks.serving.base import ModelIdentity, Rendered, ServingStack
 
 
 @dataclass(slots=True)
@@ -22,3 +24,9 @@ class Target:
     version: Fact = field(default_factory=lambda: unknown("the server was not asked"))
     identity: ModelIdentity | None = None
     known_text: str | None = None
+    scripts: Mapping[str, str] = field(default_factory=dict)
+    """What a known-answer model writes to `[[name]]`, where that is not the default canary's."""
+    replies: dict[str, Reply] = field(default_factory=dict)
+    """Answers to requests that several probes share, so that each is sent once."""
+    renders: dict[str, Rendered] = field(default_factory=dict)
+    """The same of renderings."""

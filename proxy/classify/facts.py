@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from proxy.classify.citing import Citing
-from proxy.classify.fingerprint import deep_messages, fingerprint
+from proxy.classify.error_texts import deep_messages
 from proxy.classify.history import BrokenTurn, broken_turns
 from proxy.classify.memory import RunMemory
 from proxy.classify.view import ExchangeView
 from stacks.dialects import Assembled, assemble
 from stacks.formats import CallCheck, CallScan, OfferedTools, check_call, find_calls, offered_tools
 from stacks.irregular import Irregularity
+from stacks.serving.traffic import stack_of_exchange
 from stacks.stack_names import stack_name
 from stacks.turn import CanonicalRequest, ErrorObject, ToolCall, Turn, Usage
 
@@ -220,7 +221,7 @@ class Facts(Citing):
     @cached_property
     def stack(self) -> str:
         """The serving stack by its one name: as told from outside, else by its fingerprint, else ""."""
-        return stack_name(self.view.stack) or fingerprint(self.view.wire, self.assembled)
+        return stack_name(self.view.stack) or stack_of_exchange(self.view.wire, self.assembled)
 
     @cached_property
     def constrains(self) -> bool:

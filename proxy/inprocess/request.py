@@ -69,6 +69,8 @@ class GenerationRequest:
     stream: bool
     include_usage: bool
     ignored: tuple[str, ...]
+    render_only: bool = False
+    """Nothing is generated: the prompt is all that is wanted."""
 
 
 def parse_chat_request(body: bytes) -> GenerationRequest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ EXCHANGE_HEADER = "x-stacktap-exchange"
 """Request header in which the relay names the exchange, ``<connection>/<n>``."""
 IGNORED_HEADER = "x-stacktap-ignored"
 """Response header that lists request fields without effect."""
+RENDER_ROUTE = "/stacktap/render"
+"""Takes the body of a chat completion; answers with the prompt's text and its number of tokens."""
 
 _MAX_BODY_BYTES = 256 * 1024 * 1024
 _LOOPBACK_HOSTS = {"127.0.0.1", "localhost", "::1"}
@@ -108,6 +110,7 @@ class _Surface:
             app.router.add_post(prefix + "/chat/completions", self._chat)
             app.router.add_post(prefix + "/completions", self._completion)
             app.router.add_get(prefix + "/models", self._models)
+        app.router.add_post(RENDER_ROUTE, self._render)
         app.router.add_get("/health", self._health)
         app.on_response_prepare.append(_name_server)
         return app
@@ -118,8 +121,19 @@ class _Surface:
         return web.json_response({"status": status}, status=200 if state == "ready" else 503)
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
-        entry = {"id": self._model_name, "object": "model", "created": 0, "owned_by": "stacktap"}
+        entry: dict[str, Any] = {"id": self._model_name, "object": "model", "created": 0, "owned_by": "stacktap"}
+        if self._worker.state == "ready":
+            entry["engine"] = asdict(await self._worker.loaded())
         return web.json_response({"object": "list", "data": [entry]})
+
+    async def _render(self, request: web.Request) -> web.StreamResponse:
+        wanted = replace(parse_chat_request(await request.read()), render_only=True)
+        job = self._worker.submit(wanted, request.headers.get(EXCHANGE_HEADER, ""))
+        async for _ in job.events():
+            pass
+        if job.rendered is None:
+            raise _refusal(job)
+        return web.json_response({"prompt": job.rendered.text, "tokens": len(job.rendered.token_ids)})
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         return await self._generate(request, parse_chat_request(await request.read()), chat=True)

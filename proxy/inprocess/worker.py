@@ -71,6 +71,9 @@ class Job:
             if self._cancelled:
                 return
             self.rendered = self._render(engine)
+            if self.request.render_only:
+                self._post(self.rendered)
+                return
             generation = engine.generate(self.rendered.token_ids, self.request.sampling, self.request.stop)
             self._attach(generation)
             self._post(self.rendered)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -125,6 +125,14 @@ class ModelIdentity:
     """Numbers of the asks that these facts rest on."""
 
 
+def with_flags(identity: ModelIdentity, facts: Mapping[str, Fact]) -> ModelIdentity:
+    """An identity in which what the server does not tell is filled in from its launch command."""
+    missing: dict[str, Any] = {
+        name: fact for name, fact in facts.items() if getattr(identity, name).unknown is not None
+    }
+    return replace(identity, **missing)
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """One entry of the server's model list. `loaded`: whether it is in memory; None where the server does not tell."""
@@ -206,6 +214,10 @@ class ServingStack(ABC):
         """Continue a rendered prompt at temperature 0, special tokens understood and kept, nothing parsed."""
         yield from ()
         return RawCompletion(why=f"{self.title} has no raw completion channel")
+
+    def flags(self, command: Sequence[str]) -> Mapping[str, Fact]:
+        """What a launch command tells (`process_table` where the server is local): facts by `ModelIdentity` field."""
+        return {}
 
     def remedy(self, outcome: str, facts: Mapping[str, str]) -> str | None:
         """What to change on this stack for an outcome (`layer.code`), in the stack's own words; None: nothing better

@@ -1,0 +1,33 @@
+"""All serving stacks as running servers, by their one name. Modules are imported when they are asked for."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from functools import cache
+
+from stacks.serving.base import ServingStack
+from stacks.stack_names import STACKS as NAMES
+from stacks.stack_names import stack_name
+
+STACKS = tuple(name for name in NAMES if importlib.util.find_spec(f"stacks.serving.{name}") is not None)
+"""The stacks that there is a module for. Each defines one subclass of `ServingStack`."""
+
+
+@cache
+def serving_stack(name: str) -> ServingStack:
+    """The stack of that name (any spelling). Raises KeyError for one that there is no module for."""
+    canonical = stack_name(name)
+    if canonical not in STACKS:
+        raise KeyError(f"no serving stack {name!r}; known: {', '.join(STACKS)}")
+    module = importlib.import_module(f"stacks.serving.{canonical}")
+    for member in vars(module).values():
+        if isinstance(member, type) and issubclass(member, ServingStack) and member.__module__ == module.__name__:
+            return member()
+    raise TypeError(f"{module.__name__} defines no serving stack")
+
+
+@cache
+def all_stacks() -> tuple[ServingStack, ...]:
+    """Every stack that there is a module for."""
+    return tuple(serving_stack(name) for name in STACKS)
