@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 from click.testing import CliRunner
 
@@ -13,6 +14,7 @@ from probe.doctor import WELL_KNOWN, candidate_urls, examine, examine_one
 from proxy.process_table import listening_ports
 from stacktap.commands.doctor import command
 from tests.support.little_servers import as_recorded, in_a_thread, serving
+from tests.support.replayed import VERSIONS, replayed_ollama
 from tests.support.serving import recorded
 
 
@@ -106,3 +108,13 @@ def test_the_command_ends_in_3_where_no_server_is() -> None:
 def test_a_header_that_is_none_is_refused() -> None:
     done = CliRunner().invoke(command, ["127.0.0.1:9", "--header", "nonsense"])
     assert done.exit_code == 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_replayed_ollama_is_looked_at(version: str) -> None:
+    async with replayed_ollama(version) as ollama:
+        seen = await examine_one(ollama.url)
+    assert (seen.fingerprint.stack, seen.fingerprint.version.value) == ("ollama", version)
+    assert seen.models
+    assert seen.identities
+    json.dumps(seen.facts())
