@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 
 import httpx
@@ -17,7 +18,7 @@ _MOST_BYTES = 4 << 20
 class DirectAsker:
     """Asks one server by its URL (no trailing /v1). Requests that generate or change something are refused."""
 
-    def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, url: str, headers: dict[str, str] | None = None, tls: ssl.SSLContext | None = None) -> None:
         self.url = url.rstrip("/").removesuffix("/v1")
         self.asked = 0
         self._client = httpx.AsyncClient(
@@ -25,6 +26,7 @@ class DirectAsker:
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
             follow_redirects=False,
             headers=headers,
+            verify=tls if tls is not None else True,
             limits=httpx.Limits(max_keepalive_connections=0),
         )
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from proxy.exchange_view import view_of
 from proxy.process_table import Listener, listener_on
+from results.exchange import Exchange
 from results.manifest import Fact, known, unknown
+from stacks.dialects import assemble
 from stacks.serving.base import Answer, Ask, Model, ModelIdentity, ServingStack, Steps, T, with_flags
-from stacks.serving.fingerprint import ASKS, FIRST_ASK, Fingerprint, fingerprint
+from stacks.serving.fingerprint import ASKS, FIRST_ASK, Fingerprint, confirming, fingerprint
 from stacks.serving.registry import serving_stack
+from stacks.serving.traffic import stack_of_run
+from stacks.serving.weighing import Weighed
 
 _LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")
 
@@ -30,20 +35,28 @@ class Asks(Protocol):
         """From now on answers are of this stack."""
 
 
-async def take_fingerprint(asker: Asks) -> Fingerprint:
+async def take_fingerprint(asker: Asks, *, sparing: bool = False) -> Fingerprint:
     """Send the fingerprint's requests (the first one alone: what does not answer gets no more) and weigh the answers.
 
+    `sparing` sends only as many as are needed for a stack that the first answer already speaks for (three or four).
     The asker then judges answers as ones of the stack found. Raises as `Asker.ask`.
     """
     first = await asker.ask(FIRST_ASK, probe="fingerprint")
     answers = {FIRST_ASK.path: first}
-    if first.status is not None:
-        rest = await asyncio.gather(*(asker.ask(ask, probe="fingerprint") for ask in ASKS if ask is not FIRST_ASK))
-        answers |= {answer.ask.path: answer for answer in rest}
+    if first.status is not None and sparing:
+        answers |= await _answers(asker, confirming(first))
     found = fingerprint(answers)
+    if first.status is not None and not (sparing and found.recognised and found.confidence != "low"):
+        answers |= await _answers(asker, [ask for ask in ASKS if ask.path not in answers])
+        found = fingerprint(answers)
     if found.recognised:
         asker.identify(found.stack, str(found.version.value or ""))
     return found
+
+
+async def _answers(asker: Asks, asks: Sequence[Ask]) -> dict[str, Answer]:
+    answers = await asyncio.gather(*(asker.ask(ask, probe="fingerprint") for ask in asks))
+    return {answer.ask.path: answer for answer in answers}
 
 
 def launch_command(url: str) -> tuple[str, ...] | str:
@@ -65,6 +78,12 @@ async def identify_model(asker: Asks, stack: ServingStack, model: str, command: 
     return with_flags(identity, stack.flags(command)) if command else identity
 
 
+def recorded_stack(exchanges: Iterable[Exchange]) -> Weighed | None:
+    """The stack behind a recording of one upstream, by its traffic alone; None where that does not tell."""
+    wires = (view_of(exchange).wire for exchange in exchanges)
+    return stack_of_run((wire, assemble(wire)) for wire in wires)
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """What one server is and holds. `identity` is that of `model` (the one asked for, the loaded one, or the first);
@@ -76,9 +95,11 @@ class Server:
     identity: ModelIdentity | None = None
 
 
-async def look_at(asker: Asks, model: str | None = None, command: Sequence[str] = ()) -> Server:
+async def look_at(
+    asker: Asks, model: str | None = None, command: Sequence[str] = (), *, sparing: bool = False
+) -> Server:
     """Fingerprint, model list, and the identity of one model. Nothing is generated. Raises as `Asker.ask`."""
-    found = await take_fingerprint(asker)
+    found = await take_fingerprint(asker, sparing=sparing)
     if not found.stack or found.state != "ready":
         return Server(found, model=model or "")
     stack = serving_stack(found.stack)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from probe.probes.items import no_turn, not_applicable, ran, run_items
-from probe.probes.requests import GREETING, asked, body_of, chat
+from probe.probes.requests import GREETING, body_of, chat, worded
 from probe.reply import Reply
 from probe.result import ProbeResult
 from probe.target import Target
@@ -41,7 +41,7 @@ async def probe(target: Target) -> list[ProbeResult]:
 
 
 async def _ask(target: Target, name: str, **fields: Any) -> Reply:
-    body = body_of(target, asked(target, GREETING, "prose"), tools=None, max_tokens=48, **fields)
+    body = body_of(target, worded(target, GREETING), tools=None, max_tokens=48, **fields)
     return await chat(target, body, name)
 
 

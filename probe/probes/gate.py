@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from probe.probes.items import no_turn, ran, run_items
-from probe.probes.requests import QUESTION, body_of, chat, weather
+from probe.probes.requests import chat, plain_body, weather
 from probe.result import ProbeResult
 from probe.target import Target
+
+_OF_TOOLS = ("gate.tools_unsupported", "gate.parser_not_configured", "gate.template_flag_missing")
+"""Refusals that name tools, whatever else is wrong."""
 
 
 async def probe(target: Target) -> list[ProbeResult]:
@@ -14,7 +17,7 @@ async def probe(target: Target) -> list[ProbeResult]:
 
 
 async def _plain(name: str, target: Target) -> ProbeResult:
-    reply = await chat(target, body_of(target, QUESTION, tools=None, max_tokens=8), name)
+    reply = await chat(target, plain_body(target), name)
     if not reply.arrived:
         return no_turn(name, reply)
     return ran(name, "yes", "the model answers a request without tools", reply=reply)
@@ -24,9 +27,10 @@ async def _tools(name: str, target: Target) -> ProbeResult:
     reply = await weather(target, name)
     if reply.arrived:
         return ran(name, "yes", "a request with tools is answered", reply=reply)
-    plain = await chat(target, body_of(target, QUESTION, tools=None, max_tokens=8), name)
-    if reply.refused and plain.arrived:
-        why = f"refused with tools, answered without: {reply.error}"
+    plain = await chat(target, plain_body(target), name)
+    if reply.refused and (plain.arrived or reply.outcome in _OF_TOOLS):
+        without = "answered" if plain.arrived else "no answer either"
+        why = f"refused with tools, {without} without: {reply.error}"
         return ran(name, "refused", why, reply=reply, evidence=reply.cite_error() + plain.cite_turn())
     if plain.arrived:
         why = f"with tools: {reply.error}; without: answered"

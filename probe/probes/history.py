@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from probe.probes.items import cite_asks, no_turn, ran, rendered, run_items
-from probe.probes.requests import QUESTION, body_of, chat, script
+from probe.probes.requests import QUESTION, body_of, chat, few, script
 from probe.result import ProbeResult
 from probe.target import Target
 
@@ -52,7 +52,7 @@ async def probe(target: Target) -> list[ProbeResult]:
 
 async def _form(name: str, target: Target) -> ProbeResult:
     messages = FORMS[name.partition(".")[2]]
-    body = body_of(target, messages, max_tokens=24)
+    body = body_of(target, messages, max_tokens=few(target, 24))
     reply = await chat(target, body, name)
     if not reply.arrived:
         return no_turn(name, reply)

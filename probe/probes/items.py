@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from probe.asking import BudgetSpentError, NotAllowedError
+from probe.probes.requests import QUESTION, body_of
 from probe.reply import Reply, cited
 from probe.result import ProbeEvidence, ProbeResult, Support
 from probe.target import Target
@@ -59,7 +60,8 @@ def no_turn(name: str, reply: Reply, *, value: Any = None) -> ProbeResult:
         return ProbeResult(
             name, "ran", "refused", value, "error answer", reply.error, reply.outcome, reply.cite_error()
         )
-    return ProbeResult(name, "failed", "unknown", value, "", reply.error, reply.outcome, reply.cite_error())
+    outcome = "" if reply.unrecorded else reply.outcome
+    return ProbeResult(name, "failed", "unknown", value, "", reply.error, outcome, reply.cite_error())
 
 
 async def cite_asks(target: Target, *asks: int) -> tuple[ProbeEvidence, ...]:
@@ -75,12 +77,14 @@ async def cite_asks(target: Target, *asks: int) -> tuple[ProbeEvidence, ...]:
 async def rendered(target: Target, body: Mapping[str, Any]) -> Rendered:
     """The prompt that a request becomes, by the server's own rendering. Raises as `Asker.ask`.
 
-    Where the first rendering of a target brought no text, none is asked for again.
+    Where the probes' usual question (with tools or without, as here) brings no text, nothing else is tried.
     """
+    usual = await _rendered(target, body_of(target, QUESTION, **({} if body.get("tools") else {"tools": None})))
+    return usual if usual.text is None else await _rendered(target, body)
+
+
+async def _rendered(target: Target, body: Mapping[str, Any]) -> Rendered:
     key = json.dumps(body, sort_keys=True)
     if key not in target.renders:
-        earlier = list(target.renders.values())
-        if earlier and all(each.text is None for each in earlier):
-            return Rendered(source=earlier[0].source, why=earlier[0].why)
         target.renders[key] = await target.asker.follow(target.stack.render(body), probe="render")
     return target.renders[key]

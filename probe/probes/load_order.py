@@ -46,31 +46,51 @@ async def _shared_runner(name: str, target: Target) -> ProbeResult:
 
 
 async def _sibling(target: Target) -> str | None:
-    """Another name whose weights are the same file."""
-    own = await _weights(target, target.model)
+    """Another name whose weights are the same file; one with another kind of template before one with the same."""
+    own = await _shown(target, target.model)
     if own is None:
         return None
     names = [model.name for model in await target.asker.follow(target.stack.models())]
-    for name in names[:_MOST_NAMES]:
-        if name.removesuffix(":latest") != target.model.removesuffix(":latest") and await _weights(target, name) == own:
-            return name
-    return None
+    others = [name for name in names if _bare(name) != _bare(target.model)]
+    others.sort(key=lambda name: -_shared(name, target.model))
+    alike = ""
+    for name in others[:_MOST_NAMES]:
+        shown = await _shown(target, name)
+        if shown is not None and shown[0] == own[0]:
+            if shown[1] != own[1]:
+                return name
+            alike = alike or name
+    return alike or None
 
 
-async def _weights(target: Target, name: str) -> str | None:
+def _bare(name: str) -> str:
+    return name.removesuffix(":latest")
+
+
+def _shared(one: str, other: str) -> int:
+    """Letters that two names begin with alike: names of one weights file are often kin."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+async def _shown(target: Target, name: str) -> tuple[str, bool] | None:
+    """The weights file of a name, and whether its template is a Jinja one; None where that is not told."""
     answer = await target.asker.ask(Ask("POST", "/api/show", {"model": name}, purpose="weights file of a name"))
     found = _WEIGHTS.search(str(answer.get("modelfile") or ""))
-    return found[1] if found else None
+    return (found[1], "{%" in str(answer.get("template") or "")) if found else None
 
 
 async def _after_loading(name: str, target: Target, both: tuple[str, str], first: str) -> Reply:
-    """The usual question to the target's model, where `first` was loaded into an empty server before it."""
+    """The usual question to the target's model, where `first` was asked it, and so loaded, before."""
     await _unload(name, target, both)
-    await target.asker.ask(Ask("POST", "/api/generate", {"model": first}, purpose=name, changes=True, seconds=_SECONDS))
-    return await chat(target, body_of(target, QUESTION), name, again=True, changes=True, seconds=_SECONDS)
+    usual = body_of(target, QUESTION)
+    for model in dict.fromkeys((first, target.model)):
+        body = {**usual, "model": model}
+        reply = await chat(target, body, name, again=True, changes=True, seconds=_SECONDS)
+    return reply
 
 
 async def _unload(name: str, target: Target, names: tuple[str, str]) -> None:
+    """Source: Ollama's `server/routes.go`, ChatHandler: no messages and `keep_alive` 0 unload."""
     for each in names:
         body = {"model": each, "keep_alive": 0}
-        await target.asker.ask(Ask("POST", "/api/generate", body, purpose=name, changes=True, seconds=_SECONDS))
+        await target.asker.ask(Ask("POST", "/api/chat", body, purpose=name, changes=True, seconds=_SECONDS))

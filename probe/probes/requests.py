@@ -11,6 +11,7 @@ from probe.canary import default_spec
 from probe.known_answer import WEATHER_TOOL
 from probe.reply import Reply
 from probe.target import Target
+from stacks.formats import find_calls
 from stacks.serving.base import Ask
 
 ANSWER_TOKENS = 96
@@ -40,6 +41,31 @@ def script(target: Target, name: str) -> str | None:
     if target.scripts:
         return target.scripts.get(name)
     return _scripts().get(name) if target.known_text == _scripts()["good"] else None
+
+
+def prose_script(target: Target) -> str | None:
+    """A script of the target's canary that writes words and no call; None where there is none."""
+    for name in ("prose", "answer"):
+        text = script(target, name)
+        if text and not find_calls(text).calls:
+            return name
+    return None
+
+
+def worded(target: Target, question: str) -> str:
+    """A question that words answer, with the trigger that makes a canary answer in words."""
+    name = prose_script(target)
+    return question if name is None else asked(target, question, name)
+
+
+def few(target: Target, tokens: int) -> int:
+    """An output limit for an answer whose end does not matter; a canary's costs nothing and may come whole."""
+    return tokens if target.known_text is None else ANSWER_TOKENS
+
+
+def plain_body(target: Target) -> dict[str, Any]:
+    """The question that most probes share, without tools."""
+    return body_of(target, QUESTION, tools=None, max_tokens=few(target, 8))
 
 
 def asked(target: Target, question: str, name: str) -> str:

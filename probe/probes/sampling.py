@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from probe.probes.items import no_turn, not_applicable, ran, run_items
-from probe.probes.requests import asked, body_of, chat
+from probe.probes.requests import body_of, chat, few, worded
 from probe.reply import Reply
 from probe.result import ProbeResult
 from probe.target import Target
@@ -30,7 +30,8 @@ async def probe(target: Target) -> list[ProbeResult]:
 
 
 def _body(target: Target, question: str = _COUNT, *, max_tokens: int | None = 24, **fields: Any) -> dict[str, Any]:
-    return body_of(target, asked(target, question, "prose"), tools=None, max_tokens=max_tokens, **fields)
+    max_tokens = few(target, max_tokens) if max_tokens else None
+    return body_of(target, worded(target, question), tools=None, max_tokens=max_tokens, **fields)
 
 
 async def _free(target: Target, name: str) -> Reply:

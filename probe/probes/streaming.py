@@ -27,7 +27,8 @@ async def _works(name: str, target: Target) -> ProbeResult:
     pieces = len(reply.facts.assembled.events)
     flags = [flag for flag in reply.judged.outcome.flags if flag.startswith("protocol.")] if reply.judged else []
     value = {"events": pieces, "usage": reply.completion_tokens is not None, "flags": flags}
-    if pieces <= 1:
+    kind = reply.answer.header("content-type")
+    if pieces <= 1 and "ndjson" not in kind and "event-stream" not in kind:
         return ran(name, "ignored", "`stream` was asked for, and one plain answer came", reply=reply, value=value)
     if flags:
         return ran(name, "partial", f"the stream breaks its protocol: {', '.join(flags)}", reply=reply, value=value)

@@ -48,13 +48,13 @@ PROBES: tuple[ProbeEntry, ...] = (
     ProbeEntry("streaming", "stream against plain answer", streaming.probe, 7, 7, better_with=("known_text",)),
     ProbeEntry("reasoning", "the switch for reasoning, and its field", reasoning.probe, 5, 3, better_with=("render",)),
     ProbeEntry("formats", "response_format and grammar", formats.probe, 3, 3),
-    ProbeEntry("history", "tool calls and results in the history", history.probe, 12, 6, better_with=("render",)),
+    ProbeEntry("history", "tool calls and results in the history", history.probe, 13, 6, better_with=("render",)),
     ProbeEntry("limits", "context, schema size, number of tools", limits.probe, 17, 17, better_with=("identity",)),
     ProbeEntry("sampling", "fields that are honoured or ignored", sampling.probe, 9, 9),
     ProbeEntry("determinism", "one request twice", determinism.probe, 4, 4),
     ProbeEntry("manners", "answers to a client's mistakes", manners.probe, 6, 1),
     ProbeEntry("recovery", "answers after a broken call", recovery.probe, 6, 6, True, ("known_text",)),
-    ProbeEntry("load_order", "two names of one weights file (Ollama)", load_order.probe, 30, 2, True),
+    ProbeEntry("load_order", "two names of one weights file (Ollama)", load_order.probe, 30, 3, True),
 )
 
 

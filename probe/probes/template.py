@@ -11,7 +11,7 @@ import jinja2
 
 from probe.known_answer import WEATHER_TOOL
 from probe.probes.items import cite_asks, ran, rendered, run_items
-from probe.probes.requests import QUESTION, body_of, chat, weather
+from probe.probes.requests import QUESTION, body_of, chat, plain_body, weather
 from probe.result import ProbeResult, Support
 from probe.target import Target
 from stacks.chat_template import render_adapted, render_template
@@ -66,7 +66,7 @@ def _added(have: Rendered, without: Rendered, words: str, times: int = 1) -> boo
 async def _tools_by_tokens(name: str, target: Target, have: Rendered) -> ProbeResult:
     """No rendering: the tokens that the tools add to the prompt, against the size of the tools' JSON."""
     reply = await weather(target, name)
-    plain = await chat(target, body_of(target, QUESTION, tools=None, max_tokens=8), name)
+    plain = await chat(target, plain_body(target), name)
     with_tools = have.tokens if have.tokens is not None else reply.prompt_tokens
     if with_tools is None or plain.prompt_tokens is None:
         why = f"{have.why}; and there are no token counts to compare"
@@ -162,7 +162,7 @@ async def _system(name: str, target: Target) -> ProbeResult:
         why = "the system message is not in the rendered prompt"
         return ran(name, "no", why, source=have.source, outcome="template.system_dropped", evidence=evidence)
     reply = await chat(target, body, name)
-    plain = await chat(target, body_of(target, [user], tools=None, max_tokens=8), name)
+    plain = await chat(target, plain_body(target), name)
     if reply.prompt_tokens is None or plain.prompt_tokens is None:
         return ran(name, "unknown", f"{have.why}; and there are no token counts to compare", reply=reply)
     # A template may have a system text of its own that this one takes the place of: no growth is then no proof.

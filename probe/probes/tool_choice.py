@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from probe.known_answer import WEATHER_TOOL
 from probe.probes.items import no_turn, ran, run_items
-from probe.probes.requests import GREETING, QUESTION, TIME_TOOL, asked, body_of, chat, script, weather
+from probe.probes.requests import (
+    GREETING,
+    QUESTION,
+    TIME_TOOL,
+    body_of,
+    chat,
+    prose_script,
+    script,
+    weather,
+    worded,
+)
 from probe.reply import Reply
 from probe.result import ProbeResult
 from probe.target import Target
@@ -51,7 +61,7 @@ async def _none(name: str, target: Target) -> ProbeResult:
 
 async def _required(name: str, target: Target) -> ProbeResult:
     """Asked for what needs no tool: a call then comes from the server's doing; none shows that nothing was forced."""
-    body = body_of(target, asked(target, GREETING, "prose"), tool_choice="required")
+    body = body_of(target, worded(target, GREETING), tool_choice="required")
     reply = await chat(target, body, name)
     if reply.called and target.known_text is None:
         free = await chat(target, body_of(target, GREETING), name)
@@ -80,7 +90,7 @@ def _forced(name: str, target: Target, reply: Reply, wanted: str | None) -> Prob
         return ran(name, "yes", "a call was forced; the output limit ended it", reply=reply)
     if reply.called:
         return ran(name, "yes", "a call was forced", reply=reply)
-    if reply.call_in_text and wanted is None and script(target, "prose") is None:
+    if reply.call_in_text and wanted is None and prose_script(target) is None:
         return ran(name, "unknown", "a call stands in the text: forced or not, it was not delivered", reply=reply)
     if reply.limit_reached:
         if _written_freely(target, reply, wanted):
@@ -92,5 +102,5 @@ def _forced(name: str, target: Target, reply: Reply, wanted: str | None) -> Prob
 
 
 def _written_freely(target: Target, reply: Reply, wanted: str | None) -> bool:
-    free = script(target, "good" if wanted is not None else "prose")
+    free = script(target, "good" if wanted is not None else prose_script(target) or "")
     return free is not None and free.strip() in reply.text

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from probe.doctor import Seen
     from stacks.serving.base import ModelIdentity
 
+_MOST_SHOWN = 20
 _SURE = {"high": "certain", "medium": "likely", "low": "perhaps"}
 
 
@@ -73,10 +74,13 @@ def _server_lines(seen: Seen) -> Iterator[str]:
     yield f"{seen.url}  {found.what}{version} ({_SURE[found.confidence]}{through})"
     yield f"  because   {'; '.join(clue.why for clue in found.clues if clue.weight > 0) or 'see the notes'}"
     details = {identity.name: identity for identity in seen.identities}
-    for model in seen.models:
+    shown = [model for model in seen.models if model.loaded or model.name in details][:_MOST_SHOWN]
+    for model in shown:
         state = {True: "loaded", False: "not loaded", None: ""}[model.loaded]
         told = [word for word in (state, *_told(details.get(model.name))) if word]
         yield f"  model     {model.name}" + (f"  ({', '.join(told)})" if told else "")
+    if len(shown) < len(seen.models):
+        yield f"  and {len(seen.models) - len(shown)} more models"
     for complaint in seen.complaints:
         mark = "looks wrong" if complaint.level == "finding" else "note"
         of = f" [{complaint.model}]" if complaint.model and len(seen.models) > 1 else ""

@@ -67,6 +67,17 @@ async def test_a_rendering_that_is_not_to_be_had_is_not_asked_for_again(tmp_path
         assert (await rendered(target, {"messages": [1]})).text is None
         assert (await rendered(target, {"messages": [2]})).why
         assert target.asker.budget.spent == 1
+        assert (await rendered(target, {"messages": [2], "tools": [3]})).text is None
+        assert target.asker.budget.spent == 2
+
+
+async def test_a_rendering_that_one_request_is_refused_does_not_end_rendering(tmp_path: Path) -> None:
+    def picky(body: dict[str, Any]) -> str | None:
+        return None if body.get("think") else "prompt"
+
+    async with simulated_target(good, tmp_path, render=picky) as target:  # type: ignore[arg-type]
+        assert (await rendered(target, body_of(target, "x", think=True))).text is None
+        assert (await rendered(target, body_of(target, "x"))).text == "prompt"
 
 
 def test_a_probe_is_found_by_its_name() -> None:

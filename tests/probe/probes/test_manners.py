@@ -141,10 +141,12 @@ class Runner:
         name = body.get("model")
         if request.path == "/api/show":
             blob = "a" * 64 if name != "third" else "b" * 64
-            return json_answer({"modelfile": f"# Modelfile\nFROM /models/blobs/sha256-{blob}\nTEMPLATE x\n"})
-        if request.path == "/api/generate":
-            self.first = "" if body.get("keep_alive") == 0 else self.first or name
-            return json_answer({"model": name, "done": True, "done_reason": "load"})
+            kind = "{% if tools %}" if name == "other" else "{{ .Prompt }}"
+            modelfile = f"# Modelfile\nFROM /models/blobs/sha256-{blob}\nTEMPLATE x\n"
+            return json_answer({"modelfile": modelfile, "template": kind})
+        if body.get("keep_alive") == 0:
+            self.first = ""
+            return json_answer({"model": name, "done": True, "done_reason": "unload"})
         if not request.path.endswith("/chat/completions"):
             return json_answer({"models": []})
         self.first = self.first or name
@@ -169,7 +171,7 @@ class SimulatedOllama(SimulatedStack):
 @pytest.mark.parametrize(
     ("shares", "names", "support"),
     [
-        (True, ("third", "m", "other"), "no"),
+        (True, ("third", "m", "mlike", "other"), "no"),
         (False, ("third", "m", "other"), "yes"),
         (True, ("third", "m"), "not_applicable"),
     ],
