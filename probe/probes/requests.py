@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from probe.asking import BudgetSpentError
 from probe.canary import default_spec
 from probe.known_answer import WEATHER_TOOL
 from probe.reply import Reply
@@ -14,6 +15,8 @@ from probe.target import Target
 from stacks.formats import find_calls
 from stacks.serving.base import Ask
 
+SILENT_REQUESTS = 2
+"""After so many requests in a row without an answer in time no more are sent: each would cost a minute."""
 ANSWER_TOKENS = 96
 """Enough for a call with short arguments, and for the canary's longest used script."""
 QUESTION = "What is the weather in Paris?"
@@ -27,6 +30,10 @@ TIME_TOOL: dict[str, Any] = {
         "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}, "required": ["zone"]},
     },
 }
+
+
+class SilentServerError(BudgetSpentError):
+    """The server has fallen silent: what is left is skipped, as if the budget were spent."""
 
 
 @cache
@@ -118,8 +125,12 @@ async def chat(
 
 
 async def reply_to(target: Target, ask: Ask) -> Reply:
-    """Send any request and have its answer judged. Raises BudgetSpentError, NotAllowedError."""
+    """Send any request and have its answer judged. Raises BudgetSpentError, NotAllowedError, and SilentServerError
+    where the last requests all brought no answer in time."""
+    if target.silent >= SILENT_REQUESTS:
+        raise SilentServerError(f"the server answered none of the last {target.silent} requests in time")
     answer = await target.asker.ask(ask, probe=ask.purpose)
+    target.silent = target.silent + 1 if answer.failure == "timeout" else 0
     return Reply(answer, await target.asker.judged(answer))
 
 
