@@ -12,8 +12,9 @@ from aiohttp import web
 from probe.asking import Budget
 from probe.probes import PROBES, gate, probe_named, recovery, run_probe, streaming, tool_choice
 from probe.probes.items import rendered
-from probe.probes.requests import body_of, chat, on_wire, weather
+from probe.probes.requests import body_of, chat, on_wire, reply_to, weather
 from probe.target import Target
+from stacks.serving.base import Ask
 from tests.support.simulated import SimulatedStack, asking, call, completion, http_server, simulated_target
 
 
@@ -41,8 +42,9 @@ async def test_a_server_that_fell_silent_is_left_alone(tmp_path: Path) -> None:
             assert not reply.arrived
         results = await tool_choice.probe(target)
         assert asker.budget.spent == 2
+        assert (await reply_to(target, Ask("GET", "/v1/models", seconds=0.2))).answer.failure == "timeout"
     assert {result.status for result in results} == {"skipped"}
-    assert "none of the last 2 requests" in results[0].why
+    assert "none of the last 2 requests that generate" in results[0].why
 
 
 async def test_requests_that_probes_share_are_sent_once(tmp_path: Path) -> None:
