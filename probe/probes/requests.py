@@ -15,6 +15,8 @@ from probe.target import Target
 from stacks.formats import find_calls
 from stacks.serving.base import Ask
 
+FIRST_SECONDS = 120.0
+"""For the first answer: the model may have to be loaded before it."""
 SILENT_REQUESTS = 2
 """After so many requests in a row without an answer in time no more are sent: each would cost a minute."""
 ANSWER_TOKENS = 64
@@ -121,6 +123,8 @@ async def chat(
     if not again and key in target.replies:
         return target.replies[key]
     path = target.stack.chat_path
+    if seconds is None and not target.replies:
+        seconds = FIRST_SECONDS
     ask = Ask("POST", path, on_wire(path, body), purpose=purpose, generates=True, changes=changes, seconds=seconds)
     reply = await reply_to(target, ask)
     target.replies[key] = reply
