@@ -25,6 +25,7 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "demo": Entry("first", "Start a real server with a known-answer model and show what it does to a tool call."),
+    "doctor": Entry("first", "Find local servers: what they are, what is loaded, what looks wrong."),
     "wrap": Entry("first", "Run an agent unchanged, with everything between it and its server recorded."),
     "up": Entry("servers", "Start a model server and wait until it answers."),
     "canary": Entry("servers", "Build, list and verify known-answer models."),

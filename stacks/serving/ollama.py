@@ -7,7 +7,6 @@ handler, so what is found out on `/api/chat` holds there too.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +15,7 @@ from results.manifest import Fact, known, unknown
 from stacks.serving.base import Answer, Ask, Clue, Model, ModelIdentity, RawCompletion, Rendered, ServingStack, Steps
 from stacks.serving.ollama_modes import OllamaMode, capabilities, family_of, mode_of, parameters_of
 from stacks.serving.ollama_remedies import remedy_for
+from stacks.serving.reading import MODELS, answered, entries, number_fact, owners, servers, template_facts, text_fact
 
 DEFAULTS = {
     "temperature": 0.8,
@@ -52,17 +52,15 @@ class Ollama(ServingStack):
             found.append(Clue(self.name, 6, "/ says: Ollama is running", root.number))
         if version is not None and version.ok and isinstance(version.get("version"), str):
             found.append(Clue(self.name, 4, "/api/version tells a version", version.number, version.get("version")))
-        if tags is not None and any(_stored(entry) for entry in _entries(tags)):
+        if tags is not None and any(_stored(entry) for entry in entries(tags, "models")):
             found.append(Clue(self.name, 4, "/api/tags lists models by SHA-256", tags.number))
-        owned = answers.get("/v1/models")
-        if owned is not None and owned.ok and any(entry.get("owned_by") == "library" for entry in _data(owned)):
-            found.append(Clue(self.name, 3, "its models are owned by library", owned.number))
-        if any(answer.status == 404 and answer.text == "404 page not found" for answer in answers.values()):
+        if "library" in owners(answers):
+            found.append(Clue(self.name, 3, "its models are owned by library", answers[MODELS].number))
+        if any(answer.status == 404 and answer.text == "404 page not found" for answer in answered(answers)):
             found.append(Clue(self.name, 1, "unknown routes are answered as Go's gin does"))
-        servers = {answer.header("server")[:40] for answer in answers.values()}
         found += [
-            Clue(self.name, -5, f"Ollama sends no Server header; here it is {server}")
-            for server in sorted(servers)
+            Clue(self.name, -5, f"Ollama sends no Server header; here it is {server[:40]}")
+            for server in sorted(servers(answers))
             if any(word in server.lower() for word in _OTHERS)
         ]
         replayed = next((value for answer in answers.values() if (value := answer.header(_REPLAYED))), "")
@@ -74,7 +72,7 @@ class Ollama(ServingStack):
         """`/api/tags`, with what `/api/ps` says is in memory."""
         listed = yield Ask("GET", "/api/tags", purpose="model list")
         loaded = yield Ask("GET", "/api/ps", purpose="loaded models")
-        names = {_name(entry) for entry in _entries(loaded)} if loaded.ok else None
+        names = {_name(entry) for entry in entries(loaded, "models")} if loaded.ok else None
         return [
             Model(
                 _name(entry),
@@ -82,7 +80,7 @@ class Ollama(ServingStack):
                 str(entry.get("digest") or ""),
                 details=_object(entry.get("details")),
             )
-            for entry in _entries(listed)
+            for entry in entries(listed, "models")
             if _name(entry)
         ]
 
@@ -99,16 +97,12 @@ class Ollama(ServingStack):
         trained = _trained(told)
         return ModelIdentity(
             model,
-            digest=_fact(runner.get("digest") or entry.get("digest"), "/api/tags", "the model is not in /api/tags"),
-            quantization=_fact(_said(details.get("quantization_level")), "/api/show details", why),
-            architecture=_fact(family_of(told), "/api/show", why),
-            parameters=_fact(
-                _object(told.get("model_info")).get("general.parameter_count") or details.get("parameter_size"),
-                "/api/show",
-                why,
-            ),
+            digest=text_fact(runner.get("digest") or entry.get("digest"), "/api/tags", "the model is not in /api/tags"),
+            quantization=text_fact(_said(details.get("quantization_level")), "/api/show details", why),
+            architecture=text_fact(family_of(told), "/api/show", why),
+            parameters=_parameters(told, details, why),
             context_length=_context(runner, told, trained),
-            context_trained=_fact(trained, "/api/show model_info", why),
+            context_trained=number_fact(trained, "/api/show model_info", why),
             template=template,
             template_hash=digest,
             tools=known("tools" in capabilities(told), "/api/show capabilities")
@@ -218,14 +212,6 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _entries(answer: Answer) -> list[dict[str, Any]]:
-    return [entry for entry in _list(answer.get("models")) if isinstance(entry, dict)] if answer.ok else []
-
-
-def _data(answer: Answer) -> list[dict[str, Any]]:
-    return [entry for entry in _list(answer.get("data")) if isinstance(entry, dict)]
-
-
 def _name(entry: Mapping[str, Any]) -> str:
     name = entry.get("name") or entry.get("model")
     return name if isinstance(name, str) else ""
@@ -234,7 +220,7 @@ def _name(entry: Mapping[str, Any]) -> str:
 def _entry(answer: Answer, model: str) -> dict[str, Any]:
     """The entry of a model, whose default tag may be left out."""
     wanted = model if ":" in model.rsplit("/", 1)[-1] else f"{model}:latest"
-    return next((entry for entry in _entries(answer) if _name(entry) in (model, wanted)), {})
+    return next((entry for entry in entries(answer, "models") if _name(entry) in (model, wanted)), {})
 
 
 def _stored(entry: Mapping[str, Any]) -> bool:
@@ -246,8 +232,9 @@ def _said(value: Any) -> Any:
     return None if value in ("", "unknown") else value
 
 
-def _fact(value: Any, source: str, why: str) -> Fact:
-    return known(value, source) if value not in (None, "", 0) else unknown(why)
+def _parameters(told: Mapping[str, Any], details: Mapping[str, Any], why: str) -> Fact:
+    counted = number_fact(_object(told.get("model_info")).get("general.parameter_count"), "/api/show", why)
+    return counted if counted.unknown is None else text_fact(details.get("parameter_size"), "/api/show", why)
 
 
 def _refused(answer: Answer) -> str:
@@ -263,10 +250,8 @@ def _template(mode: OllamaMode, told: Mapping[str, Any], why: str) -> tuple[Fact
     if mode.way == "builtin" and mode.renderer:
         built = unknown(f"prompts are made by Ollama's built-in renderer {mode.renderer}, not by a template")
         return built, built
-    if not isinstance(text, str) or not text:
-        return unknown(why if not told else _NO_TEMPLATE), unknown(why if not told else _NO_TEMPLATE)
     source = "/api/show (jinja of the GGUF)" if mode.way == "native" else "/api/show (Go template)"
-    return known(text, source), known(hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(), source)
+    return template_facts(text, source, _NO_TEMPLATE if told else why)
 
 
 def _trained(told: Mapping[str, Any]) -> int | None:

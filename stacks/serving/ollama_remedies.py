@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stacks.formats.registry import format_named
+from stacks.serving.wording import Remedies, fill, parser_for
 
 _RECREATE = (
     "`ollama show --modelfile {model} > Modelfile`, change it, `ollama create NEW-NAME -f Modelfile`, and use NEW-NAME"
@@ -26,7 +26,7 @@ _FITTING = (
     "the model writes {format}: give it `PARSER {parser}` and the RENDERER that goes with it, or " + _TOOLS_TEMPLATE
 )
 
-REMEDIES: Mapping[str, str] = {
+REMEDIES: Remedies = {
     "gate.tools_unsupported": "Ollama refuses tools for {model} before the model runs: neither its TEMPLATE nor the "
     "jinja template of its GGUF mentions tools (`/api/show` capabilities). Either `ollama pull` the library's build "
     "of the model, or give it " + _TOOLS_TEMPLATE + ": " + _RECREATE,
@@ -117,26 +117,6 @@ _BY_MODE: Mapping[tuple[str, str], str] = {
 def remedy_for(outcome: str, facts: Mapping[str, str]) -> str | None:
     """The remedy with its places filled; None where Ollama has nothing better to say than everybody."""
     text = _BY_MODE.get((outcome, facts.get("mode", ""))) or REMEDIES.get(outcome)
-    if text is None:
-        return None
-    title, parser = _format(facts)
-    values = {
-        "model": facts.get("model") or "MODEL",
-        "parser": facts.get("parser") or parser or "NAME",
-        "format": title,
-        "context": facts.get("context") or "num_ctx",
-        "tokens": facts.get("tokens") or "more",
-    }
-    for name, value in values.items():
-        text = text.replace("{" + name + "}", value)
-    return text
-
-
-def _format(facts: Mapping[str, str]) -> tuple[str, str]:
-    """(the call format in words, a built-in parser of Ollama that reads it)."""
-    try:
-        written = format_named(facts.get("format", ""))
-    except KeyError:
-        return "a format of its own", ""
-    names = [name for name in written.parsers.get("ollama", ()) if " " not in name]
-    return written.title, names[0] if names else ""
+    parser = parser_for("ollama", facts)
+    # The generic parser has no name to give to PARSER.
+    return fill(text, facts, None if parser is None or " " in parser else parser, "NAME")

@@ -60,6 +60,7 @@ def build_canary(
 ) -> None:
     """Build canary NAME (see `list`) as Hugging Face and MLX folder and as GGUF."""
     from probe.canary import CanaryError, ensure_built, member_spec, note_steps, selfdriving
+    from probe.canary.ollama_files import write_ollama_files
     from stacks.locations import canaries_folder
 
     try:
@@ -70,6 +71,7 @@ def build_canary(
             spec = member_spec(name)
             folder = out or canaries_folder() / name
         built = ensure_built(spec, folder)
+        modelfiles = write_ollama_files(built)
     except CanaryError as failure:
         raise CouldNotRunError(str(failure)) from None
     except OSError as failure:
@@ -79,6 +81,10 @@ def build_canary(
         return
     click.echo(f"{built.folder}   for mlx_lm.server, in-process MLX, vLLM, SGLang, transformers")
     click.echo(f"{built.gguf}   for llama-server, llama-cpp-python, Ollama")
+    if modelfiles:
+        click.echo(
+            f"{built.folder}/Modelfile.*   for `ollama create NAME -f FILE`: one for each of its ways to a model"
+        )
 
 
 @command.command("verify")

@@ -13,6 +13,7 @@ import click
 from stacktap.failure import CouldNotRunError
 
 if TYPE_CHECKING:
+    from proxy.replay.ollama import OllamaReplay
     from proxy.replay.recordings import RecordedAnswer, Recordings
     from proxy.replay.server import ReplayStatistics
 
@@ -21,21 +22,24 @@ if TYPE_CHECKING:
 @click.argument("run")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; a free one by default.")
 @click.option("--timing", type=click.Choice(["fast", "original"]), default="fast", show_default=True)
+@click.option("--ollama", metavar="VERSION", help="RUN holds captures of Ollama: stand in for this version of it.")
 @click.option("--strict", is_flag=True, help="Exit 1 at the end if a request was asked that was never recorded.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object when listening, one at the end.")
-def command(run: str, port: int, timing: str, strict: bool, as_json: bool) -> None:
+def command(run: str, port: int, timing: str, ollama: str | None, strict: bool, as_json: bool) -> None:
     """Serve RUN (a run, or a captures file of JSON lines) as the server it was, until Ctrl-C.
 
-    Requests are matched by method, path and body; unseen ones get a 404 that names the nearest.
+    Requests are matched by method, path and body; unseen ones get a 404 that names the nearest. With --ollama they are
+    matched by what they mean (RUN may be a folder of captures then), and every answer names its capture in a header;
+    what no capture covers gets a 501.
     """
     from proxy.event_loop import run as run_loop
     from proxy.replay.recordings import Recordings
 
-    answers = _answers(run)
-    if not answers:
+    recordings = _stand_in(run, ollama) if ollama else Recordings(_answers(run))
+    if not recordings.answers:
         raise CouldNotRunError(f"{run}: nothing in it can be served (no answered exchange)")
     try:
-        statistics = run_loop(_serve(Recordings(answers), run, port, timing == "original", as_json))
+        statistics = run_loop(_serve(recordings, run, port, timing == "original", as_json))
     except OSError as failure:
         raise CouldNotRunError(
             f"cannot listen on 127.0.0.1:{port}: {failure.strerror or failure}; choose another --port"
@@ -60,8 +64,23 @@ def _answers(run: str) -> list[RecordedAnswer]:
         raise CouldNotRunError(str(failure)) from None
 
 
+def _stand_in(run: str, version: str) -> OllamaReplay:
+    from proxy.replay.ollama import OllamaReplay
+    from proxy.replay.ollama_captures import CapturesError, read_captures
+
+    try:
+        taken = read_captures([Path(run)])
+    except CapturesError as failure:
+        raise CouldNotRunError(str(failure)) from None
+    versions = sorted({one.version for one in taken})
+    if version not in versions:
+        held = ", ".join(filter(None, versions)) or "none"
+        raise CouldNotRunError(f"{run} holds no captures of Ollama {version}; it holds: {held}")
+    return OllamaReplay(taken, version)
+
+
 async def _serve(
-    recordings: Recordings, source: str, port: int, original_timing: bool, as_json: bool
+    recordings: Recordings | OllamaReplay, source: str, port: int, original_timing: bool, as_json: bool
 ) -> ReplayStatistics:
     from proxy.replay.server import ReplayServer
 

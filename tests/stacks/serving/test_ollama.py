@@ -15,6 +15,7 @@ from proxy.replay.framing import payload, split_head
 from proxy.replay.ollama import OllamaReplay
 from results.taxonomy import LAYERS
 from stacks.serving.base import Answer, Ask, Steps, T
+from stacks.serving.fingerprint import ASKS, fingerprint
 from stacks.serving.ollama import Ollama, native_request
 from stacks.serving.ollama_modes import call_tag, mode_of, parameters_of
 from stacks.serving.ollama_remedies import REMEDIES, remedy_for
@@ -55,6 +56,14 @@ def test_a_server_is_recognised_by_several_pieces_of_evidence(version: str) -> N
     assert {clue.version for clue in clues} == {"", version}
     assert any(clue.weight == 0 and "replayed captures (ollama-" in clue.why for clue in clues)
     assert all(clue.stack == "ollama" for clue in clues)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_fingerprint_of_a_replay_says_that_it_is_one(version: str) -> None:
+    server = OllamaReplay(ollama_captures(), version)
+    found = fingerprint({ask.path: answer(server, ask) for ask in ASKS})
+    assert (found.stack, found.version.value, found.confidence) == ("ollama", version, "high")
+    assert any("no live server" in clue.why for clue in found.clues)
 
 
 def test_an_imitation_of_its_routes_is_not_enough() -> None:
