@@ -166,7 +166,7 @@ async def test_a_recorded_exchange_gives_back_its_request(tmp_path: Path) -> Non
 
 async def test_a_failure_that_only_a_known_text_shows(tmp_path: Path) -> None:
     def loses(body: dict[str, Any]) -> Any:
-        return completion("") if "tools" in body else completion(GOOD)
+        return completion("") if body.get("tools") else completion(GOOD)
 
     request = request_of(0, 0, "")
     request["tools"].insert(2, WEATHER_TOOL)
