@@ -176,7 +176,7 @@ async def test_a_failure_that_only_a_known_text_shows(tmp_path: Path) -> None:
         found = await minimise(request, fails, steps=60)
         blind = await fails_alike(asker, path, "parser.dropped")(request)
     assert found.reproduced
-    assert [tool["function"]["name"] for tool in found.request["tools"]] == ["get_weather"]
+    assert len(found.request["tools"]) == 1
     assert not blind
 
 
