@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from proxy.classify import judge
 from proxy.classify.sighted import sighted
 from proxy.exchange_view import view_of
 from proxy.present import answered_lines
+from proxy.served import UNKNOWN_SERVER, ServerFacts
 from results.exchange import Exchange
 
 
@@ -45,11 +46,15 @@ class Finding:
             yield f"         {line}"
 
 
-def known_answer_findings(exchanges: Iterable[Exchange], known_text: str) -> list[Finding]:
-    """Judge exchanges whose model is known to have written `known_text`, in order of attempt."""
+def known_answer_findings(
+    exchanges: Iterable[Exchange], known_text: str, servers: Mapping[str, ServerFacts] | None = None
+) -> list[Finding]:
+    """Judge exchanges whose model is known to have written `known_text`, in order of attempt. `servers`: what is known
+    of the servers, by upstream name."""
+    told = servers or {}
     findings = []
     for exchange in exchanges:
-        classified = judge(view_of(exchange))
+        classified = judge(view_of(exchange, *told.get(exchange.upstream, UNKNOWN_SERVER)))
         outcome = sighted(classified.facts, classified.outcome, known_text)
         assembled = classified.facts.assembled
         body = exchange.response.body if exchange.response else b""

@@ -13,6 +13,7 @@ from proxy.classify.facts import Facts
 from proxy.classify.history import ARGUMENT_KINDS, BrokenTurn, message_index
 from proxy.classify.pages import by_page
 from proxy.classify.raw_text import Lifted, lift
+from proxy.classify.shape import EXCEPTION, misshapen
 from proxy.classify.signed import signed
 from proxy.classify.verdict import LOG, RAW, Verdict
 from proxy.classify.words import HISTORY_WORDS, JSON_WORDS, kind_of
@@ -24,7 +25,9 @@ def diagnose(facts: Facts) -> Verdict | None:
     """The verdict on an exchange whose answer is an error; None where it is none."""
     if not facts.failed:
         return None
-    steps = (by_page, _by_body, _by_raw_text, _by_history_first, _by_signature, _by_words, _by_history, _by_status)
+    steps = (
+        by_page, _by_body, _by_raw_text, _by_history_first, _by_shape, _by_signature, _by_words, _by_history, _by_status
+    )  # fmt: skip
     for step in steps:
         verdict = step(facts)
         if verdict is not None:
@@ -36,10 +39,10 @@ def _finish(facts: Facts, verdict: Verdict) -> Verdict:
     if not verdict.evidence:
         verdict.evidence = [facts.cite_error("the error")]
     verdict.evidence.append(facts.cite_head("the status"))
-    layer = verdict.name.partition(".")[0]
-    if verdict.delivery == "unknown" and layer in ("gate", "request", "template"):
-        verdict.delivery = "refused"
-    if facts.status == 200 and facts.turn is not None and facts.turn.has_payload:
+    came = facts.status == 200 and facts.turn is not None and facts.turn.has_payload
+    if verdict.delivery == "unknown":
+        verdict.delivery = "cut" if came else "refused"
+    if came:
         verdict.ran = "yes"
     return verdict
 
@@ -74,6 +77,22 @@ def _unreadable(facts: Facts) -> bool:
     except (ValueError, RecursionError):
         return True
     return False
+
+
+def _by_shape(facts: Facts) -> Verdict | None:
+    """An exception of the server's own program, while the request is not of the shape that it takes for granted."""
+    if not facts.generates or facts.view.request_unseen or not EXCEPTION.search(facts.all_error_text):
+        return None
+    wrong = misshapen(facts.view.wire.request_body)
+    if wrong is None:
+        return None
+    path, why = wrong
+    return Verdict(
+        "request.invalid_schema",
+        detail=f"the server's program failed on the request's shape: {why}",
+        evidence=[facts.cite_request(path, why), facts.cite_error("the error")],
+        remedy=f"correct the request: {why}",
+    )
 
 
 # ---------------------------------------------------------------------- raw text inside the error
@@ -192,7 +211,10 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
             detail="the template finds no user turn although the request holds one: the prompt was cut to fit",
             remedy="raise the context length (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or send less",
         )
-    if name == "template.render_error" and verdict.signature is None and _BARE_EXCEPTION.search(text):
+    if name == "template.render_error" and _OWN_EXCEPTION.search(text) and not _OF_A_TEMPLATE.search(text):
+        if facts.history:
+            return bad_history(facts, facts.history[0], "medium")
+        verdict.detail = "an exception of the server's program; that its template raised it is likely, not shown"
         return verdict.undetermined(LOG)
     if name == "request.bad_history" and facts.history:
         return bad_history(facts, facts.history[0])
@@ -212,7 +234,13 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
     return verdict
 
 
-_BARE_EXCEPTION = re.compile(r"\A\W*(?:list index out of range|unhashable type|keyerror)", re.IGNORECASE)
+_OWN_EXCEPTION = re.compile(
+    r"'\w+' object (?:has no attribute|is not|does not)|list index out of range|unhashable type|\bkeyerror\b|"
+    r"indices must be|argument of type '",
+    re.IGNORECASE,
+)
+"""Python's own words. (Jinja's differ: `'dict object' has no attribute 'x'`, with the quote behind "object".)"""
+_OF_A_TEMPLATE = re.compile(r"jinja|template|raise_exception|' object' has no|render", re.IGNORECASE)
 _SERVERS_OWN = re.compile(r"invalid diff|extra content after end|parser error|function-wrap", re.IGNORECASE)
 _CUT = re.compile(r"unexpected end of json|unexpected end of (?:content|input)|unterminated|incomplete", re.IGNORECASE)
 

@@ -6,9 +6,11 @@ ended it, the blind verdict stands; everywhere else the difference between the t
 
 from __future__ import annotations
 
+from proxy.classify.expected import blame_for_text, is_free_form
 from proxy.classify.facts import Facts
+from proxy.classify.layers.remedies import parser_remedy
 from proxy.classify.raw_text import lift
-from proxy.classify.verdict import Verdict, outcome_of
+from proxy.classify.verdict import FLAGS, Verdict, outcome_of
 from proxy.classify.written import Written, answer_part, bare, canonical, read_written, squeeze
 from results.outcomes import Delivery, Evidence, Outcome
 from stacks.formats import find_calls
@@ -43,6 +45,8 @@ def _never_ran(facts: Facts, blind: Outcome) -> bool:
     if blind.name.startswith(_BEFORE_MODEL) and facts.failed:
         return True
     if blind.layer == "transport" and not (facts.turn is not None and facts.turn.has_payload):
+        return True
+    if facts.turn is None and not facts.view.wire.response_body.strip():
         return True
     return blind.name in ("engine.wedged", "nonresponse.load_only", "truncation.context_cut_silently")
 
@@ -103,7 +107,28 @@ def _limited(facts: Facts, blind: Outcome, written: Written) -> Verdict | None:
     verdict.remedy = "raise the output limit"
     if facts.constrains and not facts.text and not facts.calls:
         verdict.flags.append("engine.constrained")
+    elif _may_be_forced(facts) and not written.endless and not _begun(facts, written):
+        _as_forced(facts, verdict)
     return verdict
+
+
+def _as_forced(facts: Facts, verdict: Verdict) -> None:
+    """What came up to the limit is no beginning of the known text: a form was forced in its place."""
+    verdict.delivery = "constrained"
+    verdict.flags.append("engine.constrained")
+    verdict.fault = "config" if facts.forced_format or _forced(facts) else "stack"
+    verdict.detail = "the form that was forced is not the known text, and a limit ended it"
+    verdict.remedy = "leave the forced form out (no response format, `tool_choice` auto or none), or raise the limit"
+
+
+def _may_be_forced(facts: Facts) -> bool:
+    return facts.forced_format or facts.constrains or _forced(facts)
+
+
+def _begun(facts: Facts, written: Written) -> bool:
+    """Whether what came is a piece of the known text."""
+    arguments = "".join(judged.call.arguments_text for judged in facts.calls)
+    return squeeze(facts.text + arguments) in squeeze(written.text)
 
 
 def _complete(facts: Facts, written: Written) -> bool:
@@ -111,7 +136,8 @@ def _complete(facts: Facts, written: Written) -> bool:
         return False
     if written.calls and _delivered(facts) == written.calls:
         return True
-    return bool(written.text.strip()) and squeeze(written.text) in squeeze(facts.reasoning + facts.text)
+    known, came = squeeze(written.text), squeeze(facts.reasoning + facts.text)
+    return bool(known) and (known == came if facts.forced_format or _forced(facts) else known in came)
 
 
 def _delivered(facts: Facts) -> tuple[tuple[str, str], ...]:
@@ -157,6 +183,8 @@ def _good_call(facts: Facts, written: Written, evidence: list[Evidence], *, same
         verdict = Verdict("ok.native_call", delivery="intact", evidence=evidence, detail="delivered as written")
         if written.prose and squeeze(written.prose) not in squeeze(facts.text + facts.reasoning):
             verdict.flags.append("parser.dropped")
+            free = _prose_first(facts, written) or not (facts.constrains or _forced(facts))
+            verdict.delivery = "altered" if free else "constrained"
             verdict.detail += "; text beside the call is missing"
         return verdict
     if set(delivered) < set(written.calls):
@@ -175,6 +203,13 @@ def _good_call(facts: Facts, written: Written, evidence: list[Evidence], *, same
         verdict.detail = "not what the model writes when it runs freely"
         return verdict
     return Verdict("parser.altered", delivery="altered", evidence=evidence, detail="the call was changed on its way")
+
+
+def _prose_first(facts: Facts, written: Written) -> bool:
+    """Whether the lost text stands before the call: no grammar that begins with the call kept it from being written."""
+    scan = find_calls(written.text, facts.tools)
+    before = written.text[: scan.calls[0].call.span.start] if scan.calls else ""
+    return bool(bare(answer_part(before)))
 
 
 def _what_became(facts: Facts, *, fine: bool) -> Delivery:
@@ -251,7 +286,8 @@ def _lost_call(facts: Facts, written: Written, where: Delivery) -> Verdict:
         if span is not None:
             evidence = [facts.cite_text(span.start, span.end, "the call")]
         name = "parser.in_reasoning" if written.inside_reasoning else "parser.left_as_text"
-        return Verdict(name, delivery="left_as_text", evidence=evidence, detail="the call came as text")
+        verdict = Verdict(name, delivery="left_as_text", evidence=evidence, detail="the call came as text")
+        return verdict if written.inside_reasoning else _blamed(facts, verdict, written)
     if where == "in_reasoning":
         return Verdict(
             "parser.in_reasoning", delivery="in_reasoning", evidence=evidence, detail="the call is in reasoning"
@@ -266,6 +302,22 @@ def _lost_call(facts: Facts, written: Written, where: Delivery) -> Verdict:
     return Verdict("parser.dropped", delivery="dropped", evidence=evidence, detail="the call is missing")
 
 
+def _blamed(facts: Facts, verdict: Verdict, written: Written) -> Verdict:
+    """The verdict on a call left as text, with its fault by the parser that was to read it."""
+    name = find_calls(written.text, facts.tools).format
+    fault, why, decide_by = blame_for_text(facts, name)
+    verdict.detail += f"; {why}"
+    verdict.remedy = parser_remedy(facts)
+    if fault != "undetermined":
+        verdict.fault = fault
+    elif is_free_form(name):
+        return verdict.undetermined(decide_by or FLAGS)
+    else:
+        verdict.fault, verdict.confidence = "config", "medium"
+        verdict.detail += "; no parser for this format is in force, or the one in force failed"
+    return verdict
+
+
 def _where(facts: Facts, written: Written) -> Delivery:
     """Where the known text is in the answer: as text, in the reasoning field, nowhere, or as another text."""
     text, reasoning = squeeze(facts.text), squeeze(facts.reasoning)
@@ -273,7 +325,7 @@ def _where(facts: Facts, written: Written) -> Delivery:
     core = bare(written.text)
     prose = squeeze(written.prose)
     if known and (known in text or (core and core == bare(facts.text))):
-        return "left_as_text"
+        return "left_as_text" if known in text or not facts.forced_format else "constrained"
     if (
         written.kind == "prose"
         and prose
@@ -294,7 +346,7 @@ def _where(facts: Facts, written: Written) -> Delivery:
         return "left_as_text" if _same_calls(facts, written) else "altered"
     if written.kind != "prose" and (not text or (prose and text in prose) or text == prose):
         return "dropped"
-    if facts.request.response_format is not None or _forced(facts):
+    if facts.forced_format or _forced(facts):
         return "constrained"
     return "dropped" if not text else "altered"
 
