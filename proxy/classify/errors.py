@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 
+from proxy.classify.exceptions import bad_history, by_shape, elsewhere
 from proxy.classify.facts import Facts
 from proxy.classify.history import ARGUMENT_KINDS, BrokenTurn, message_index
 from proxy.classify.pages import by_page
 from proxy.classify.raw_text import Lifted, lift
-from proxy.classify.shape import EXCEPTION, misshapen
 from proxy.classify.signed import signed
 from proxy.classify.verdict import LOG, RAW, Verdict
 from proxy.classify.words import HISTORY_WORDS, JSON_WORDS, kind_of
@@ -26,7 +26,7 @@ def diagnose(facts: Facts) -> Verdict | None:
     if not facts.failed:
         return None
     steps = (
-        by_page, _by_body, _by_raw_text, _by_history_first, _by_shape, _by_signature, _by_words, _by_history, _by_status
+        by_page, _by_body, _by_raw_text, _by_history_first, by_shape, _by_signature, _by_words, _by_history, _by_status
     )  # fmt: skip
     for step in steps:
         verdict = step(facts)
@@ -77,22 +77,6 @@ def _unreadable(facts: Facts) -> bool:
     except (ValueError, RecursionError):
         return True
     return False
-
-
-def _by_shape(facts: Facts) -> Verdict | None:
-    """An exception of the server's own program, while the request is not of the shape that it takes for granted."""
-    if not facts.generates or facts.view.request_unseen or not EXCEPTION.search(facts.all_error_text):
-        return None
-    wrong = misshapen(facts.view.wire.request_body)
-    if wrong is None:
-        return None
-    path, why = wrong
-    return Verdict(
-        "request.invalid_schema",
-        detail=f"the server's program failed on the request's shape: {why}",
-        evidence=[facts.cite_request(path, why), facts.cite_error("the error")],
-        remedy=f"correct the request: {why}",
-    )
 
 
 # ---------------------------------------------------------------------- raw text inside the error
@@ -158,17 +142,6 @@ def _by_history(facts: Facts) -> Verdict | None:
     return None
 
 
-def bad_history(facts: Facts, broken: BrokenTurn, confidence: str = "high") -> Verdict:
-    """`request.bad_history`, naming turn and message."""
-    return Verdict(
-        "request.bad_history",
-        confidence="high" if confidence == "high" else "medium",
-        detail=f"the fault entered in turn {broken.turn}, message {broken.message}: {broken.text}",
-        evidence=[facts.cite_request(broken.path, broken.text), facts.cite_error("the error")],
-        remedy=f"repair or drop message {broken.message} of the history before it is sent again",
-    )
-
-
 def _named_message(facts: Facts, text: str) -> Verdict | None:
     """An error that names a message by its index."""
     index = message_index(text)
@@ -211,11 +184,9 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
             detail="the template finds no user turn although the request holds one: the prompt was cut to fit",
             remedy="raise the context length (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or send less",
         )
-    if name == "template.render_error" and _OWN_EXCEPTION.search(text) and not _OF_A_TEMPLATE.search(text):
-        if facts.history:
-            return bad_history(facts, facts.history[0], "medium")
-        verdict.detail = "an exception of the server's program; that its template raised it is likely, not shown"
-        return verdict.undetermined(LOG)
+    another = elsewhere(facts, verdict, text)
+    if another is not None:
+        return another
     if name == "request.bad_history" and facts.history:
         return bad_history(facts, facts.history[0])
     if name == "parser.server_error":
@@ -234,13 +205,6 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
     return verdict
 
 
-_OWN_EXCEPTION = re.compile(
-    r"'\w+' object (?:has no attribute|is not|does not)|list index out of range|unhashable type|\bkeyerror\b|"
-    r"indices must be|argument of type '",
-    re.IGNORECASE,
-)
-"""Python's own words. (Jinja's differ: `'dict object' has no attribute 'x'`, with the quote behind "object".)"""
-_OF_A_TEMPLATE = re.compile(r"jinja|template|raise_exception|' object' has no|render", re.IGNORECASE)
 _SERVERS_OWN = re.compile(r"invalid diff|extra content after end|parser error|function-wrap", re.IGNORECASE)
 _CUT = re.compile(r"unexpected end of json|unexpected end of (?:content|input)|unterminated|incomplete", re.IGNORECASE)
 
