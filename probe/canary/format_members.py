@@ -28,6 +28,7 @@ PROSE_BEFORE = "I will check the weather now."
 PROSE_AFTER = "I have called the weather tool."
 THOUGHT = "The user wants the weather."
 ANSWER = "The weather in Paris is 18 degrees and sunny."
+SUNNY = "It is sunny today."
 REFUSAL = "I could look up the weather in Paris, but I will not."
 LOOP = "la la la lo lo lo "
 LOOP_IN_CALL = "ha ha ho ho "
@@ -169,6 +170,10 @@ def _cut(entry: CallFormat, speech: Speech) -> Iterator[Member]:
 
 def _without_call(speech: Speech) -> Iterator[Member]:
     yield Member("prose", "prose, no call", speech.answer(REFUSAL), "prose", prose=REFUSAL)
+    sunny = speech.think("That is easy to say.") + speech.answer(SUNNY)
+    yield Member("thinkanswer", "reasoning, then an answer", sunny, "prose", prose=SUNNY)
+    thought = speech.think("I wonder about the weather.").removesuffix("<|start|>assistant").rstrip()
+    yield Member("thinkonly", "reasoning and nothing else", thought, "thoughts")
     yield Member("answer", "the final answer; also after any tool result", speech.answer(ANSWER), "prose",
                  prose=ANSWER, end=END_OF_TEXT)  # fmt: skip
     yield Member("empty", "ends at once", "", "nothing", end=END_OF_TEXT)

@@ -48,7 +48,10 @@ def format_spec(call_format: str) -> CanarySpec:
 
 
 def every_format_spec(template: str) -> CanarySpec:
-    """One good call in every format, each chosen by ``[[name of the format]]``; Hermes without a trigger."""
+    """One good call in every format, each chosen by ``[[name of the format]]``; Hermes without a trigger.
+
+    It answers under the chat template of every format: it knows what each ends a prompt with.
+    """
     names = ["hermes", *(name for name in format_names() if name != "hermes")]
     scripts = []
     for name in names:
@@ -56,7 +59,15 @@ def every_format_spec(template: str) -> CanarySpec:
         about = f"one good call, {format_named(name).title}"
         scripts.append(Script(name, write_calls(name, [(TOOL, PARIS)]), chunks=chunks, about=about))
     # A tag to split after would also be what follows where a grammar forbids an end: too many texts end alike for that.
-    return CanarySpec("canary-formats", tuple(scripts), template, split_after=(), merges=_MERGES)
+    openings = dict.fromkeys([*GENERATION_PROMPTS, *(assistant_opening(name) for name in names)])
+    return CanarySpec(
+        "canary-formats",
+        tuple(scripts),
+        template,
+        split_after=(),
+        generation_prompts=tuple(openings),
+        merges=_MERGES,
+    )
 
 
 def _tags(entry: CallFormat, text: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 from probe.canary import Script
 from probe.canary.spec import text_bytes
 from probe.findings import known_answer_verdict
+from proxy.served import ServerFacts
 from results.exchange import Exchange
 
 ENDLESS = "@-2"
@@ -66,9 +67,9 @@ def known_text(script: Script) -> str:
     return f"{text}{ENDLESS}" if script.loop else text
 
 
-def cell_of(exchange: Exchange, script: Script, mode: str, server: tuple[str, str], hidden: Mapping[str, str]) -> Cell:
-    """Judge one recorded exchange. ``server`` is (stack, version); ``hidden`` replaces what tells of the machine."""
-    classified, outcome = known_answer_verdict(exchange, known_text(script), *server)
+def cell_of(exchange: Exchange, script: Script, mode: str, server: ServerFacts, hidden: Mapping[str, str]) -> Cell:
+    """Judge one recorded exchange. ``hidden`` replaces what tells of the machine."""
+    classified, outcome = known_answer_verdict(exchange, known_text(script), server)
     facts = classified.facts
     turn = facts.turn
     calls = tuple((call.name or "", call.arguments_text) for call in turn.tool_calls) if turn is not None else ()

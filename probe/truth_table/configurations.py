@@ -122,7 +122,7 @@ def _llamacpp() -> Iterator[Configuration]:
         yield make(f"own-{name}", f"the format {name} with its own template", name)
     for name in _others():
         flags = ("--chat-template-file", f"{{template:{name}}}")
-        yield make(f"wrong-{name}", f"Hermes calls under the template of {name}", "hermes", ("good", "two"), *flags)
+        yield make(f"wrong-{name}", f"a Hermes call under the template of {name}", EVERY_FORMAT, ("hermes",), *flags)
 
 
 _MLX_PARSERS = {

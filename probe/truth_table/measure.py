@@ -18,6 +18,7 @@ from probe.canary import BuiltCanary, CanarySpec, ensure_built, member_spec
 from probe.known_answer import model_for
 from probe.truth_table.cells import Cell, cell_of
 from probe.truth_table.configurations import Configuration, template_text
+from proxy.served import ServerFacts
 from proxy.session import RecordingSession, SessionOptions
 from stacks.launch import LaunchOptions, running_server_async
 from stacks.serving.base import Ask
@@ -111,6 +112,7 @@ class _Served:
     version: str
     model: str
     hidden: dict[str, str]
+    command: tuple[str, ...] = ()
 
 
 @contextlib.asynccontextmanager
@@ -127,7 +129,7 @@ async def _served(configuration: Configuration, canary: BuiltCanary, scratch: Pa
     async with running_server_async(configuration.stack, model, options) as server:
         hidden[server.url.removeprefix("http://")] = "SERVER"
         name = await _model_name(configuration.stack, server.url)
-        yield _Served(f"only={server.url}", server.url, server.version, name, hidden)
+        yield _Served(f"only={server.url}", server.url, server.version, name, hidden, server.command)
 
 
 def _inprocess_version() -> str:
@@ -168,7 +170,7 @@ async def _ask_all(
             exchange = await asker.exchange(answer)
             if exchange is None:
                 raise RuntimeError(f"{configuration.stack} {configuration.name} {member} {mode}: nothing was recorded")
-            server = (configuration.stack, served.version)
+            server = ServerFacts(configuration.stack, served.version, served.command)
             yield cell_of(exchange, spec.script(member), mode, server, served.hidden)
             if answer.status is None and not await _alive(served.health):
                 return

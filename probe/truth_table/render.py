@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from probe.canary.members import EVERY_FORMAT
 from probe.truth_table.cells import Cell
 from probe.truth_table.configurations import valid_members
 from probe.truth_table.store import Table
@@ -61,19 +62,69 @@ def _overview_row(table: Table) -> str:
 
 
 def stack_page(tables: Sequence[Table]) -> str:
-    """One stack's page: a section for each configuration, a row for each text."""
+    """One stack's page: a section for each configuration, a row for each text; one grid for all that were asked for a
+    call of every format, and one table for those that were asked for a single text."""
     first = tables[0]
     lines = [f"# {stack_title(first.stack)} {first.version}", ""]
-    lines += ["Outcome, then what the stack did to the text (delivery), then what the client got.", ""]
-    for table in tables:
-        lines += [f"## {table.configuration}: {_escaped(table.title)}", ""]
-        shown = " ".join(table.flags)
-        if shown:
-            lines += [f"Flags: `{shown}`", ""]
-        lines += [f"| canary `{table.canary}` writes | plain | streamed |", "|---|---|---|"]
-        lines += list(_rows(table))
+    grid = [table for table in tables if table.canary == EVERY_FORMAT and len(table.texts) > 1]
+    single = [table for table in tables if len(table.texts) == 1]
+    if grid:
+        lines += _grid(grid)
+    if single:
+        lines += ["## One text under other configurations", ""]
+        lines += ["| configuration | the model writes | plain | streamed |", "|---|---|---|---|"]
+        lines += [f"| {_escaped(table.title)} {row}" for table in single for row in _rows(table)]
         lines.append("")
+    lines += ["## Every text", "", "Outcome, then what the stack did to the text (delivery), then what came.", ""]
+    for table in tables:
+        if table not in grid and table not in single:
+            lines += _section(table)
     return "\n".join(lines)
+
+
+def _section(table: Table) -> list[str]:
+    lines = [f"### {table.configuration}: {_escaped(table.title)}", ""]
+    if table.flags:
+        lines += [f"Flags: `{' '.join(table.flags)}`", ""]
+    lines += [f"| canary `{table.canary}` writes | plain | streamed |", "|---|---|---|"]
+    return [*lines, *_rows(table), ""]
+
+
+_SHORT = {
+    "left_as_text": "text",
+    "refused": "error",
+    "constrained": "other call",
+    "in_reasoning": "reasoning",
+}
+
+
+def _grid(tables: Sequence[Table]) -> list[str]:
+    """Formats down, configurations across."""
+    lines = ["## A good call of every format", ""]
+    lines += [
+        "`call`: returned as the call it is. `text`: left in the content. `other call`: the server forced another."
+    ]
+    lines += ["`error`: an error answer. Two words: plain, then streamed.", ""]
+    lines += [f"* `{table.configuration.removeprefix('formats-')}`: {_escaped(table.title)}" for table in tables]
+    names = [table.configuration.removeprefix("formats-") for table in tables]
+    lines += ["", f"| the model writes | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for member in tables[0].texts:
+        cells = [_short_pair(table, member) for table in tables]
+        lines.append(f"| `{member}` | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _short_pair(table: Table, member: str) -> str:
+    words = list(dict.fromkeys(_short(cell) for cell in table.cells if cell.member == member))
+    return ", ".join(words)
+
+
+def _short(cell: Cell) -> str:
+    if cell.outcome == "ok.native_call" and cell.delivery == "intact":
+        return "**call**"
+    if cell.outcome.startswith(("gate.", "request.", "template.")):
+        return "refused"
+    return _SHORT.get(cell.delivery, cell.delivery)
 
 
 def _rows(table: Table) -> Iterable[str]:

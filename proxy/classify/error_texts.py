@@ -19,6 +19,8 @@ def deep_messages(value: object) -> list[str]:
                     found.append(member)
                 elif isinstance(member, str) and key == "failed_generation":
                     found.append(f"raw output: {member}")
+                elif key == "param" and isinstance(member, str) and member.startswith(("messages", "input")):
+                    found.append(f"in {member}")
                 elif key == "loc" and isinstance(member, (list, tuple)):
                     found.append("loc " + ".".join(map(str, member)))
                 elif isinstance(member, (dict, list)):

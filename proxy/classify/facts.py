@@ -242,6 +242,22 @@ class Facts(Citing):
             and any(re.fullmatch(r"[A-Za-z0-9]{32}", call.id or "") for call in turn.tool_calls)
         )
 
+    @cached_property
+    def forced_format(self) -> bool:
+        """Whether the request asks for a form of the answer's text: JSON mode, a schema, a grammar, a pattern."""
+        wanted = self.request.response_format
+        if isinstance(wanted, dict):
+            return bool(wanted) and wanted.get("type") != "text"
+        return bool(wanted) and wanted != "text"
+
+    @cached_property
+    def forced(self) -> bool:
+        """Whether the form of what came may have been forced while it was generated. (A server that constrains calls
+        alone leaves text that is none as it is.)"""
+        if self.forced_format:
+            return True
+        return self.constrains and (self.choice in ("required", "named") or bool(self.calls) or not self.text.strip())
+
 
 def _is_strict(tool: object) -> bool:
     inner = tool.get("function", tool) if isinstance(tool, dict) else None

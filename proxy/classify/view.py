@@ -81,7 +81,8 @@ class ExchangeView:
     """One attempt.
 
     `end` is one of `ENDS`, `end_detail` the words that came with it (an error text, a relay fault's code). `stack` and
-    `stack_version` are what the run's manifest knows, "" where nothing is known. `request_head` and `response_head` are
+    `stack_version` are what the run's manifest knows, "" where nothing is known, `launch_flags` how the server was
+    started, None where that is not known. `request_head` and `response_head` are
     the wire ranges of the heads, `response_length` the bytes of the whole response; `request_map` and `response_map`
     lead body offsets to the wire. `first_byte_us` and `duration_us` count from the request; None where not recorded.
     `prompt_tokens_estimate` is an outside estimate of the prompt's size for a request whose text was cut. `unreadable`
@@ -100,6 +101,7 @@ class ExchangeView:
     response_length: int = 0
     stack: str = ""
     stack_version: str = ""
+    launch_flags: tuple[str, ...] | None = None
     first_byte_us: int | None = None
     duration_us: int | None = None
     prompt_tokens_estimate: int | None = None

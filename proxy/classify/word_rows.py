@@ -25,7 +25,7 @@ ROWS: tuple[Words, ...] = (
     _row(
         "transport.loading",
         "wait until the server is ready, then retry",
-        r"\b(?:model is |still |currently )?loading(?: the)? model\b",
+        r"(?<!error )(?<!failed )(?<!failure )\b(?:model is |still |currently )?loading(?: the)? model\b",
         r"model is (?:being|still) load",
     ),
     _row(
@@ -72,6 +72,9 @@ ROWS: tuple[Words, ...] = (
         "transport.gateway",
         "check that the server behind the gateway runs and is reachable",
         r"econnrefused|connection refused|connect(?:ion)? (?:error|failed)|econnreset|connection reset",
+        r"actively refused|no connection could be made|cannot connect to host|connect call failed|winerror 100\d\d",
+        r"failed to establish a new connection|max retries exceeded|name or service not known|getaddrinfo|enotfound",
+        r"no route to host|network is unreachable|\bfetch failed\b|could not connect|unable to connect",
         r"all connection attempts failed|server disconnected|socket hang up|remote end closed",
         r"bad gateway|no healthy upstream|upstream (?:connect|prematurely|unavailable)|dial tcp",
     ),
@@ -117,6 +120,7 @@ ROWS: tuple[Words, ...] = (
         r"tools? (?:cannot|can't|can not) be (?:used|combined)",
         r"unsupported\b.{0,30}\btools?\b(?!.? type)",
         r"no endpoints? found that supports? tool",
+        r"\bonly\b.{0,300}\bsupports? (?:tool|function)",
     ),
     _row(
         "gate.tool_choice_unsupported",
@@ -129,8 +133,20 @@ ROWS: tuple[Words, ...] = (
         r"only .{0,60} tool.?choice",
     ),
     _row(
+        "request.invalid_json",
+        "send a JSON object as the body, without halves of surrogate pairs",
+        r"\bbody (?:is|was|contains?|has) (?:not (?:a )?valid|invalid|malformed) json",
+        r"(?:parse|decode|read|deserialize) (?:the )?(?:json )?(?:request )?body\b(?! of)",
+        r"no (?:low|high) surrogate",
+    ),
+    _row(
         "request.bad_history",
         "repair or drop the turn of the history that the message names",
+        r"messages? with role '?tool'? must|preceding (?:assistant )?message with '?tool_calls",
+        r"tool_use`? ids? were found|unexpected `?tool_use_id|corresponding `?tool_(?:use|result)",
+        r"tool_call_ids? did not have response|must be followed by tool|unexpected tool (?:message|result)",
+        r"tool_call_id\b.{0,60}(?:not found|missing|unknown|no match)|no tool (?:call|output) found for",
+        r"either content or tool_calls|empty tool_calls",
         r"assistant tool call function\.arguments",
         r"(?:failed to parse|(?<!returned )invalid|could not parse|malformed) tool.?calls? arguments?\b",
         r"invalid message content type",
@@ -154,7 +170,8 @@ ROWS: tuple[Words, ...] = (
     _row(
         "gate.model_not_found",
         "ask for a model that the server lists",
-        r"model\b.{0,160}?(?:not found|does ?n[o']t exist|is not (?:loaded|served|available)|no such|unknown)",
+        r"model\b.{0,160}?(?:not found|does ?n[o']t exist|is not (?:loaded|served|available)|no such)",
+        r"model\b.{0,160}?unknown(?! error)",
         r"(?:unknown|no such|invalid|cannot find|could not find|failed to load) model",
         r"model (?:name )?is (?:missing|required)",
         r"cached snapshot folder",
@@ -207,6 +224,8 @@ ROWS: tuple[Words, ...] = (
         r"tokens?\b.{0,60}context length of only",
         r"(?:input|prompt)\b.{0,60}\btokens?\b.{0,60}(?:exceed|longer|too (?:long|many))",
         r"max_tokens must be at least 1, got -",
+        r"tokens?`?\b.{0,60}must be (?:<=?|less|at most|smaller|fewer)",
+        r"must have (?:less|fewer) than \d+ tokens",
     ),
     _row(
         "template.role_rejected",
@@ -248,6 +267,7 @@ ROWS: tuple[Words, ...] = (
         r"at row \d+, column \d+",
         r"value is not callable",
         r"list index out of range|unhashable type|\bkeyerror\b",
+        r"\bchat (?:handler|format)\b",
     ),
     _row(
         "parser.server_error",
@@ -348,6 +368,8 @@ ROWS: tuple[Words, ...] = (
         r"core dumped",
         r"internal error",
         r"unexpectedly stopped",
+        r"model (?:is|was|has been|got) unloaded|\(?exit code:? -?\d+\)?",
+        r"(?:error|failed|failure|unable|could not) (?:to )?load(?:ing)?(?: the)? model\b",
         r"has crashed",
         r"exit status \d",
         r"'response'",

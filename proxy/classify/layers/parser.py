@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from proxy.classify.expected import blame_for_text
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
 from proxy.classify.layers.delivered import changed_on_the_way
@@ -47,17 +48,23 @@ def _in_text(facts: Facts) -> Verdict | None:
 
 def _with_doubt(facts: Facts, verdict: Verdict, good: list[TextCall]) -> Verdict:
     """The verdict on calls left in text, with the fault left open where the model may have had a part in it."""
-    if facts.stack == "mlx_inprocess":
-        verdict.fault = "config"
-        return verdict
     if any(_WRAPPER & set(call.call.repairs) for call in good):
         verdict.detail += "; a marker around it is missing, which the server may have taken off"
     elif any(call.call.repairs for call in good) and good[0].call.format in _LOOSE:
         verdict.detail += "; in a spelling of its own"
     else:
-        return verdict
+        return _blamed(facts, verdict, good[0].call.format)
     verdict.wrote = "unknown"
     return verdict.undetermined(RAW)
+
+
+def _blamed(facts: Facts, verdict: Verdict, written: str) -> Verdict:
+    fault, why, decide_by = blame_for_text(facts, written)
+    verdict.detail += f"; {why}" if why not in verdict.detail else ""
+    if fault == "undetermined":
+        return verdict.undetermined(decide_by or RAW)
+    verdict.fault = fault
+    return verdict
 
 
 _WRAPPED = re.compile(

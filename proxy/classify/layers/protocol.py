@@ -5,6 +5,7 @@ from __future__ import annotations
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
 from proxy.classify.layers.engine import unfinished
+from proxy.classify.layers.ok import after_result, call_due, small_talk
 from proxy.classify.verdict import RAW, Verdict
 from stacks.irregular import Irregularity
 
@@ -104,7 +105,7 @@ def _stops(facts: Facts, item: Irregularity) -> bool:
 def _disobeyed(facts: Facts) -> Verdict | None:
     """A tool choice or a limit on parallel calls that was accepted and not kept."""
     said = _broken_promise(facts)
-    if said is None:
+    if said is None or _only_not_enforced(facts):
         return None
     field, detail = said
     evidence = [facts.cite_request((field,), "what was asked")]
@@ -116,6 +117,12 @@ def _disobeyed(facts: Facts) -> Verdict | None:
         detail=detail,
         remedy="do not rely on this field here; check the answer in the client",
     )
+
+
+def _only_not_enforced(facts: Facts) -> bool:
+    """Whether a required call did not come, and nothing shows that one was due: the answer may be all that the model
+    wrote, which is no fault; that the field was not enforced is a flag."""
+    return not facts.calls and (after_result(facts) or not (call_due(facts) or small_talk(facts)))
 
 
 def _broken_promise(facts: Facts) -> tuple[str, str] | None:

@@ -76,9 +76,11 @@ def test_only_tables_that_are_there_are_read(tmp_path: Path, measured: Measured)
 
 PAGE = """# llama-server b1
 
-Outcome, then what the stack did to the text (delivery), then what the client got.
+## Every text
 
-## no-jinja: without jinja
+Outcome, then what the stack did to the text (delivery), then what came.
+
+### no-jinja: without jinja
 
 Flags: `--no-jinja`
 
@@ -96,6 +98,24 @@ def table_of(tmp_path: Path, measured: Measured) -> Table:
 
 def test_a_page_shows_every_text_and_what_came_of_it(tmp_path: Path, measured: Measured) -> None:
     assert stack_page([table_of(tmp_path, measured)]) == PAGE
+
+
+def test_calls_of_every_format_are_one_grid_and_single_texts_one_table(tmp_path: Path, measured: Measured) -> None:
+    table = table_of(tmp_path, measured)
+    text = {"about": "a call", "text": "x", "loop": ""}
+    cells = tuple(replace(each, member="glm" if each.member == "empty" else "hermes") for each in CELLS)
+    left = replace(cells[2], outcome="parser.left_as_text", delivery="left_as_text")
+    grid = replace(
+        table, configuration="formats-glm47", canary="formats", texts={"hermes": text, "glm": text},
+        cells=(*cells[:2], left, cells[3]),
+    )  # fmt: skip
+    lonely = replace(table, configuration="wrong", title="a <b>", texts={"hermes": text}, cells=cells[:1])
+    page = stack_page([grid, lonely])
+    assert "| the model writes | glm47 |" in page
+    assert "| `hermes` | **call**, error |" in page
+    assert "| `glm` | text, intact |" in page
+    assert "| a &lt;b> | a call (`hermes`) | `ok.native_call` intact;" in page
+    assert "### " not in page
 
 
 def test_the_overview_counts_valid_calls_only(tmp_path: Path, measured: Measured) -> None:
