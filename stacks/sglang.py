@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stacks.recipe import (
+    PYTHON_CAUSE,
     FoundServer,
     ReadinessRequest,
     ServerRecipe,
@@ -43,6 +44,7 @@ class SglangServer(ServerRecipe):
     readiness = (ReadinessRequest("GET", "/health"),)
     start_timeout = 600.0
     stop_grace = 20.0
+    cause_log = PYTHON_CAUSE
     own_flags = (
         *("--host", "--port", "--model", "--model-path"),
         # One machine only: the processes meet in a file of this launch.

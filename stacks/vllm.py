@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stacks.recipe import (
+    PYTHON_CAUSE,
     FoundServer,
     ReadinessRequest,
     ServerRecipe,
@@ -41,6 +42,7 @@ class VllmServer(ServerRecipe):
     readiness = (ReadinessRequest("GET", "/health"),)
     start_timeout = 600.0
     stop_grace = 20.0
+    cause_log = PYTHON_CAUSE
     own_flags = ("--host", "--port", "--model", "--model-tag", "--uds")
 
     def find_in(self, environment: Path) -> Path | None:
