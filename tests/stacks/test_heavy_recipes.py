@@ -93,8 +93,10 @@ def test_vllm_defaults_never_stand_beside_the_user_s_flags(vllm_cpu, flags, abse
 
 
 def test_vllm_elsewhere_gets_no_defaults_of_the_processor(tmp_path, monkeypatch):
-    root = environment(tmp_path / "gpu", ("vllm/entrypoints/openai",), {"vllm": "0.33.0", "torch": "2.13.0"})
+    versions = {"vllm": "0.33.0", "torch": "2.13.0"}
+    root = environment(tmp_path / "gpu", ("vllm/entrypoints/openai",), versions, ("python", "vllm"))
     command = words("vllm", root)
+    assert command[:3] == [str(root / "bin" / "vllm"), "serve", "/m/canary"]
     assert not {"--dtype", "--enforce-eager", "--max-model-len"} & set(command)
     assert recipe_for("vllm").version(found_in("vllm", root)) == "0.33.0"
     on_path = FoundServer(Path("/usr/bin/vllm"), None, "PATH")
