@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proxy.classify.errors import diagnose
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
+from proxy.classify.layers.delivered import tokens_left_over
 from proxy.classify.layers.engine import engine
 from proxy.classify.layers.model import model
 from proxy.classify.layers.nonresponse import nonresponse
@@ -75,7 +76,7 @@ def _flags(facts: Facts, verdict: Verdict) -> list[str]:
     flags = protocol_flags(facts)
     if verdict.name != "truncation.context_cut_silently" and facts.turn is not None and cut_prompt(facts):
         flags.append("truncation.context_cut_silently")
-    if facts.calls and facts.scan.leaks:
+    if (facts.calls and facts.scan.leaks) or tokens_left_over(facts):
         flags.append("parser.marker_leak")
     return flags
 
