@@ -37,7 +37,6 @@ def view_of(exchange: Exchange, stack: str = "", stack_version: str = "") -> Exc
     wire = WireExchange(
         method=request.method if request else "",
         target=request.forwarded_target if request else "",
-        request_headers=request.headers if request else (),
         request_body=request.body if request else b"",
         status=response.status if response else 0,
         response_headers=response.headers if response else (),

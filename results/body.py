@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from results.coding import CodingError, ContentDecoder
-from results.http1 import whole_chunk
+from results.http1 import plain_chunks, whole_chunk
 
 MAX_BODY_BYTES = 1 << 30
 """Decoded bodies are cut at this size (1 GiB), against decompression bombs."""
@@ -136,10 +136,14 @@ def decode_body(
     that lies about its coding is given undecoded, with a problem. At most `limit` bytes come out.
     """
     decoder = ContentDecoder(content_encoding) if content_encoding else None
+    ranges: list[tuple[int, int]] = []
+    problems: list[str] = []
     if decoder or chunked:
-        ranges, problems = _payload(wire, start, chunked, pieces)
-    else:
-        ranges, problems = [(start, len(wire))] if len(wire) > start else [], []
+        if decoder is None and (ranges := plain_chunks(wire, start)):
+            start = ranges[-1][1] + 2
+        problems = _add_payload(ranges, wire, start, chunked, pieces)
+    elif len(wire) > start:
+        ranges.append((start, len(wire)))
     if decoder and not decoder.supported:
         problems.append(f"content coding {content_encoding!r} is not known; the body is as on the wire")
     elif decoder:
@@ -150,12 +154,12 @@ def decode_body(
     return _joined(wire, ranges, problems, limit)
 
 
-def _payload(
-    wire: bytes, start: int, chunked: bool, pieces: Iterable[tuple[int, int]]
-) -> tuple[list[tuple[int, int]], list[str]]:
+def _add_payload(
+    ranges: list[tuple[int, int]], wire: bytes, start: int, chunked: bool, pieces: Iterable[tuple[int, int]]
+) -> list[str]:
+    """Add the ranges of the payload from `start` on, cut where a read ends; returns what is wrong with the framing."""
     splitter = PayloadSplitter(chunked=chunked)
     cuts = [start, *sorted({end for _, end in pieces if start < end < len(wire)}), len(wire)]
-    ranges: list[tuple[int, int]] = []
     problems: list[str] = []
     for first, last in pairwise(cuts):
         spans = splitter.feed(wire[first:last])
@@ -164,7 +168,7 @@ def _payload(
             problems.append(f"chunk framing cannot be followed from byte {first} on")
     if chunked and not splitter.done and not splitter.broken:
         problems.append("the last chunk is missing")
-    return ranges, problems
+    return problems
 
 
 def _joined(wire: bytes, ranges: list[tuple[int, int]], problems: list[str], limit: int) -> Body:

@@ -6,11 +6,11 @@ read back with `Exchange.wire(direction)[start:end]`. Masked secrets read as `*`
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from results.body import Body, BodySegment, decode_body
 from results.http1 import Framer, Head, Kind
+from results.lazily import lazily
 from results.record import Direction, Note
 
 
@@ -60,7 +60,7 @@ class HttpMessage:
         self._stream = stream
         self._head = head
 
-    @cached_property
+    @lazily
     def headers(self) -> list[tuple[str, str]]:
         """Header fields in order, names as written, duplicates kept."""
         return self._head.headers()
@@ -69,7 +69,7 @@ class HttpMessage:
         """The first value of a header, whatever its case."""
         return _header(self.headers, name, default)
 
-    @cached_property
+    @lazily
     def _decoded(self) -> Body:
         stream, head = self._stream, self._head
         end = self.body_end if stream.withheld is None else min(self.body_end, stream.withheld)
@@ -77,8 +77,9 @@ class HttpMessage:
             self.wire[:end],
             self.body_start,
             chunked=head.chunked,
-            content_encoding=self.header("content-encoding"),
-            pieces=[(piece.start, piece.end) for piece in stream.pieces],
+            # Most heads name no coding, and need not be parsed for it.
+            content_encoding=self.header("content-encoding") if b"content-encoding" in head.raw.lower() else "",
+            pieces=((piece.start, piece.end) for piece in stream.pieces),
         )
         if stream.withheld is not None:
             return self._with_masked(body, stream, end)
@@ -218,7 +219,7 @@ class Exchange:
         """The fields of the first note of a kind, or None."""
         return next((note.fields for note in self.notes if note.kind == kind), None)
 
-    @cached_property
+    @lazily
     def _request(self) -> tuple[HttpRequest | None, int]:
         stream = self._streams["request"]
         if self._method is None:
@@ -232,7 +233,7 @@ class Exchange:
             stream, head, start, body_end, finished and stream.complete, forwarded=self._forwarded
         ), opaque
 
-    @cached_property
+    @lazily
     def _response(self) -> tuple[HttpResponse | None, int]:
         stream = self._streams["response"]
         if not stream.data:

@@ -315,6 +315,20 @@ def whole_chunk(data: bytes) -> int:
     return start if start < end == len(data) - 2 and data.endswith(b"\r\n") else 0
 
 
+def plain_chunks(data: bytes, at: int = 0) -> list[tuple[int, int]]:
+    """Where the payload of each whole chunk stands (start, end), from offset `at` on and for as long as chunks are
+    framed as servers write them: a size, CRLF, payload, CRLF. What follows begins 2 bytes behind the last of them."""
+    found: list[tuple[int, int]] = []
+    while (match := _PLAIN_SIZE.match(data, at)) is not None:
+        start = match.end()
+        end = start + int(match[1], 16)
+        at = end + 2
+        if start == end or data[end:at] != b"\r\n":
+            break
+        found.append((start, end))
+    return found
+
+
 class _ChunkedBody:
     """Follows chunked framing (RFC 9112 section 7.1) without copying the data."""
 
@@ -333,9 +347,12 @@ class _ChunkedBody:
 
     def feed(self, data: bytes) -> int:
         """Consume framing; returns how many bytes belong to this body. Raises _BadFramingError on nonsense."""
-        if self.between_chunks and whole_chunk(data):
-            return len(data)
         position = 0
+        if self.between_chunks:
+            if whole_chunk(data):
+                return len(data)
+            found = plain_chunks(data)
+            position = found[-1][1] + 2 if found else 0
         while position < len(data) and not self.done:
             if self._state == "data":
                 step = min(self._left, len(data) - position)

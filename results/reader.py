@@ -16,7 +16,18 @@ from results import segments
 from results.assemble import OpenAttempt, RequestBook
 from results.exchange import Exchange
 from results.locks import is_locked
-from results.record import SCHEMA_VERSION, End, Line, NewerSchemaError, Note, Segment, decode, schema_of, segment_of
+from results.record import (
+    SCHEMA_VERSION,
+    Chunk,
+    End,
+    Line,
+    NewerSchemaError,
+    Note,
+    Segment,
+    decode,
+    schema_of,
+    segment_of,
+)
 from results.segments import lost_lines
 
 MAX_LISTED = 100
@@ -124,6 +135,8 @@ class RunReader:
         ended: deque[tuple[OpenAttempt, End]] = deque()
         held = 0
         for file, number, line in self._lines():
+            if isinstance(line, Chunk) and line.attempt in attempts and attempts[line.attempt].follow(line):
+                continue
             if isinstance(line, Segment):
                 book.begin_segment(line)
                 continue

@@ -23,7 +23,6 @@ class WireExchange:
 
     method: str
     target: str
-    request_headers: Headers = ()
     request_body: bytes = b""
     status: int = 0
     response_headers: Headers = ()
