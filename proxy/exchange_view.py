@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.classify import Classified, ExchangeView, RunMemory, classify, judge
 from proxy.classify.facts import Facts
@@ -19,8 +20,7 @@ UNJUDGED = frozenset({"open"})
 """Ends of attempts that are not over; they get no outcome yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageMap:
+class MessageMap(msgspec.Struct, frozen=True):
     """Body offsets to wire offsets of a recorded message."""
 
     message: HttpMessage

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.classify.citing import Citing
 from proxy.classify.fingerprint import deep_messages, fingerprint
@@ -30,8 +31,7 @@ GENERATES = frozenset(
 _GENERATING_ROUTES = frozenset({"llamacpp_completion", "sglang_generate", "lmstudio_chat", "infill"})
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCall:
+class JudgedCall(msgspec.Struct, frozen=True):
     """A delivered call and what is wrong with it: `verdict` is ok, unknown_tool, invalid_arguments, not_json (its
     arguments are no JSON) or no_name."""
 
@@ -256,8 +256,7 @@ def _scan(text: str, tools: OfferedTools | None) -> CallScan:
     return find_calls(text, tools) if _SIGNS.search(text) else _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(msgspec.Struct, frozen=True):
     name: str
     arguments: object
 

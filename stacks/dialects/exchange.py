@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from stacks.irregular import Irregularity
 from stacks.strictjson import UNPARSED, load, read
@@ -12,8 +13,7 @@ from stacks.turn import CanonicalRequest, ErrorObject, Turn
 Headers = Sequence[tuple[str, str]] | Mapping[str, str]
 
 
-@dataclass(slots=True)
-class WireExchange:
+class WireExchange(msgspec.Struct):
     """One HTTP exchange with both bodies de-chunked and content-decoded.
 
     `target` is the request target (path and query). `status` 0 means no status line was received. `headers` are
@@ -40,8 +40,7 @@ def header(headers: Headers, name: str) -> str | None:
     return None
 
 
-@dataclass(slots=True)
-class Event:
+class Event(msgspec.Struct):
     """One unit of a response body: an SSE event, an NDJSON line, or the whole plain body.
 
     `kind` is json (value read), done (the `[DONE]` mark), text (not JSON), partial (cut JSON) or broken (a syntax
@@ -69,8 +68,7 @@ class Event:
         return read(self.data).value if value is UNPARSED else value
 
 
-@dataclass(slots=True)
-class Assembled:
+class Assembled(msgspec.Struct):
     """What an exchange says.
 
     `dialect` is the one the answer was read as (the route's where they agree): one of the names in
@@ -93,8 +91,8 @@ class Assembled:
     content_type: str | None = None
     done_mark: bool | None = None
     comments: int = 0
-    body: bytes = field(default=b"", repr=False)
-    request_body: bytes = field(default=b"", repr=False)
+    body: bytes = msgspec.field(default=b"")
+    request_body: bytes = msgspec.field(default=b"")
 
     def has(self, code: str) -> bool:
         """Whether an irregularity of that code was found."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import jsonschema
+import msgspec
 import orjson
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
@@ -38,8 +38,7 @@ class HasCall(Protocol):
         """The arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallCheck:
+class CallCheck(msgspec.Struct, frozen=True):
     """Verdict on one call. path: where in the arguments (JSON path, `$` the whole). keyword: the schema keyword that
     failed. schema_fault: why the offered schema could not be used, empty when it could."""
 
@@ -55,8 +54,7 @@ class CallCheck:
         return self.verdict == "ok"
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
+class _Compiled(msgspec.Struct, frozen=True):
     validator: Any
     fault: str
     may_warn: bool = False

@@ -153,13 +153,12 @@ def _strict_problem(call: ParsedCall) -> Problem:
     return Problem(kind, f"call to {call.name!r}: " + (", ".join(call.repairs) or "cut"), call.span)
 
 
-@dataclass(slots=True)
-class Found:
+class Found(msgspec.Struct):
     """Collects what a parser meets on its way through a text."""
 
-    calls: list[ParsedCall] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    blocks: list[Span] = field(default_factory=list)
+    calls: list[ParsedCall] = msgspec.field(default_factory=list)
+    problems: list[Problem] = msgspec.field(default_factory=list)
+    blocks: list[Span] = msgspec.field(default_factory=list)
 
     @property
     def full(self) -> bool:

@@ -7,17 +7,17 @@ tools (`input_schema`), legacy `functions`, a mapping of name -> schema, or bare
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 _MISSING: Any = object()
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedTools:
+class OfferedTools(msgspec.Struct, frozen=True):
     """Names and parameter schemas offered. `known` is false when nobody said what was offered."""
 
-    schemas: Mapping[str, Any] = field(default_factory=dict)
+    schemas: Mapping[str, Any] = msgspec.field(default_factory=dict)
     known: bool = False
 
     @property
