@@ -5,9 +5,11 @@ Chunked framing: RFC 9112 section 7.1. Content codings: `results.coding`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
+
+import msgspec
 
 from results.coding import CodingError, ContentDecoder
 from results.http1 import plain_chunks, whole_chunk
@@ -84,7 +86,7 @@ class PayloadSplitter:
         return True
 
 
-class BodySegment(NamedTuple):
+class BodySegment(msgspec.Struct, frozen=True, gc=False):
     """Body bytes `start` to `end` came from wire bytes `wire_start` to `wire_end` of the message.
 
     Equal lengths: byte for byte. Different lengths (content coding): the one range as a whole came from the other.
@@ -94,6 +96,10 @@ class BodySegment(NamedTuple):
     end: int
     wire_start: int
     wire_end: int
+
+
+def _end_of(segment: BodySegment) -> int:
+    return segment.end
 
 
 class Body:
@@ -110,9 +116,9 @@ class Body:
         """The smallest wire range of the message that covers body bytes `start` to `end` (exact if not encoded)."""
         low: int | None = None
         high = 0
-        for segment in self.segments:
-            if segment.end <= start or segment.start >= max(end, start + 1):
-                continue
+        for segment in self.segments[bisect_right(self.segments, start, key=_end_of) :]:
+            if segment.start >= max(end, start + 1):
+                break
             exact = segment.end - segment.start == segment.wire_end - segment.wire_start
             first = segment.wire_start + max(0, start - segment.start) if exact else segment.wire_start
             last = segment.wire_end - max(0, segment.end - end) if exact else segment.wire_end
@@ -177,7 +183,7 @@ def _joined(wire: bytes, ranges: list[tuple[int, int]], problems: list[str], lim
     for first, last in ranges:
         end = total + last - first
         if segments and segments[-1].wire_end == first:
-            segments[-1] = segments[-1]._replace(end=end, wire_end=last)
+            segments[-1] = msgspec.structs.replace(segments[-1], end=end, wire_end=last)
         else:
             segments.append(BodySegment(total, end, first, last))
         total = end

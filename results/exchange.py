@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
 from results.body import Body, BodySegment, decode_body
 from results.http1 import Framer, Head, Kind
 from results.lazily import lazily
 from results.record import Direction, Note
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, frozen=True, gc=False):
     """One read from a socket: wire bytes `start` to `end`, `at_us` after the first byte of the request."""
 
     at_us: int
@@ -90,7 +93,7 @@ class HttpMessage:
 
     def _with_masked(self, body: Body, stream: WireStream, end: int) -> Body:
         known = min(len(body.data), stream.decoded_start)
-        segments = [segment._replace(end=min(segment.end, known)) for segment in body.segments if segment.start < known]
+        segments = [replace(segment, end=min(segment.end, known)) for segment in body.segments if segment.start < known]
         segments.append(BodySegment(known, known + len(stream.decoded), end, self.body_end))
         problems = [] if known == stream.decoded_start else ["part of the masked body is missing"]
         if not self.complete:

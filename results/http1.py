@@ -28,7 +28,9 @@ _STATUS_BEGIN = re.compile(rb"(?:\r?\n)*\r?(?:H(?:T(?:T(?:P(?:/(?:1(?:\.(?:[0-9]
 _FRAMING = re.compile(rb"\n(transfer-encoding|content-length|upgrade)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r?\n\Z")
 _PLAIN_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
-_HEADER = re.compile(rb"^([^\s:][^:\r\n]*?)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)\n", re.MULTILINE)
+_HEADER = re.compile(r"^([^\s:][^:\r\n]*?)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)\n", re.MULTILINE | re.ASCII)
+_FOLD = re.compile(r"[ \t]*\r?\n[ \t]+")
+_SPACE = " \t\n\r\v\f"
 
 
 class Kind(IntEnum):
@@ -91,9 +93,9 @@ def parse_headers(raw: bytes) -> list[tuple[str, str]]:
     """Header fields of a raw head (the start line is skipped); lines that are no header field are left out."""
     start = raw.find(b"\n", len(raw) - len(raw.lstrip(b"\r\n"))) + 1
     fields = []
-    for name, value in _HEADER.findall(raw, start):
-        joined = re.sub(rb"[ \t]*\r?\n[ \t]+", b" ", value.strip()) if b"\n" in value else value.strip()
-        fields.append((name.decode("latin-1"), joined.decode("latin-1")))
+    for name, value in _HEADER.findall(raw.decode("latin-1"), start):
+        stripped = value.strip(_SPACE)
+        fields.append((name, _FOLD.sub(" ", stripped) if "\n" in stripped else stripped))
     return fields
 
 

@@ -48,13 +48,12 @@ class Facts(Citing):
         self.view = view
         self.memory = memory if memory is not None else RunMemory()
         self.assembled: Assembled = assemble(view.wire)
+        self.turn: Turn | None = self.assembled.turn
+        """The answer's first turn, or None where the body holds no answer."""
+        self.status = view.wire.status
+        """Status code; 0 where none was received."""
 
     # ------------------------------------------------------------------ what was asked
-    @property
-    def status(self) -> int:
-        """Status code; 0 where none was received."""
-        return self.view.wire.status
-
     @lazily
     def request(self) -> CanonicalRequest:
         """The request in its canonical form (an empty one where the body says nothing)."""
@@ -105,11 +104,6 @@ class Facts(Citing):
         return self.view.upstream
 
     # ------------------------------------------------------------------ what came
-    @property
-    def turn(self) -> Turn | None:
-        """The answer's first turn, or None where the body holds no answer."""
-        return self.assembled.turn
-
     @lazily
     def text(self) -> str:
         """The answer's text, "" where there is none."""

@@ -32,7 +32,8 @@ class WireExchange(msgspec.Struct):
 
 def header(headers: Headers, name: str) -> str | None:
     """The first header of that name (any case), or None."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    # A list is told first: to ask whether it is a mapping is slow.
+    pairs = headers.items() if not isinstance(headers, list) and isinstance(headers, Mapping) else headers
     wanted = name.lower()
     for key, value in pairs:
         if key.lower() == wanted:

@@ -21,6 +21,7 @@ from referencing import Registry
 
 from stacks.formats.json_nodes import too_deep
 from stacks.formats.json_text import dumps
+from stacks.formats.plain_schema import PlainSchema, plain_schema
 from stacks.formats.tools import offered_tools
 
 Verdict = Literal["ok", "unknown_tool", "invalid_arguments"]
@@ -57,6 +58,7 @@ class CallCheck(msgspec.Struct, frozen=True):
 class _Compiled(msgspec.Struct, frozen=True):
     validator: Any
     fault: str
+    plain: PlainSchema | None = None
     may_warn: bool = False
     """Whether checking may warn: patterns (of regular expressions) and references do. Turning warnings off costs as
     much as most checks."""
@@ -72,7 +74,7 @@ def _compile(schema: Any, may_warn: bool) -> _Compiled:
     try:
         kind = validator_for(schema, default=jsonschema.Draft202012Validator)
         kind.check_schema(schema)
-        return _Compiled(kind(schema, registry=Registry()), "", may_warn)
+        return _Compiled(kind(schema, registry=Registry()), "", plain_schema(schema), may_warn)
     except SchemaError as error:
         return _Compiled(None, f"{_path(error.absolute_path)}: {error.message[:300]}")
     except Exception as error:
@@ -125,6 +127,8 @@ def check_arguments(arguments: Any, schema: Any) -> CallCheck:
     compiled = _compiled(schema)
     if compiled.validator is None:
         return CallCheck("ok", schema_fault=compiled.fault)
+    if compiled.plain is not None and compiled.plain.surely_fits(arguments) and not too_deep(arguments):
+        return CallCheck("ok")
     if too_deep(arguments):
         return CallCheck("invalid_arguments", "the arguments nest too deep", "$", "depth")
     try:

@@ -215,10 +215,14 @@ class CallFormat:
         """Read the calls of this format in `text`, the first 1,000 of them. Never raises; linear in its length."""
         if not self.detect(text):
             return ParseResult(self.name, mode)
+        result = self.read(text, tools)
+        return result.strict() if mode == "strict" else result
+
+    def read(self, text: str, tools: OfferedTools | None = None) -> ParseResult:
+        """The lenient reading of a text that is known to carry a sign of this format."""
         found = self.scan(text, tools if tools is not None else NO_TOOLS)
         calls = tuple(replace(call, format=self.name) for call in found.calls)
-        result = ParseResult(self.name, "lenient", calls, tuple(found.problems), tuple(found.blocks))
-        return result.strict() if mode == "strict" else result
+        return ParseResult(self.name, "lenient", calls, tuple(found.problems), tuple(found.blocks))
 
 
 def inside_any(offset: int, spans: Sequence[Span]) -> bool:

@@ -144,7 +144,7 @@ def _without(parts: Sequence[Span], claimed: Sequence[Span]) -> list[Span]:
 def _read(text: str, entry: CallFormat, parts: Sequence[Span], offered: OfferedTools) -> ParseResult:
     """One format's lenient reading, part by part: reasoning never swallows the answer, nor the other way round."""
     if len(parts) == 1 and parts[0] == (0, len(text)):
-        return entry.parse(text, "lenient", offered)
+        return entry.read(text, offered)  # its signs were seen in the whole text
     calls: list[ParsedCall] = []
     problems: list[Problem] = []
     blocks: list[Span] = []
