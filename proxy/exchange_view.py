@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.classify import Classified, ExchangeView, RunMemory, classify, judge
 from proxy.classify.facts import Facts
@@ -20,8 +21,7 @@ UNJUDGED = frozenset({"open"})
 """Ends of attempts that are not over; they get no outcome yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageMap:
+class MessageMap(msgspec.Struct, frozen=True):
     """Body offsets to wire offsets of a recorded message."""
 
     message: HttpMessage
@@ -40,7 +40,6 @@ def view_of(
     wire = WireExchange(
         method=request.method if request else "",
         target=request.forwarded_target if request else "",
-        request_headers=request.headers if request else (),
         request_body=request.body if request else b"",
         status=response.status if response else 0,
         response_headers=response.headers if response else (),

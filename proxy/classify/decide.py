@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.classify.errors import diagnose
 from proxy.classify.facts import Facts
@@ -39,8 +40,7 @@ LAYERS: tuple[Callable[[Judgement], Verdict | None], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Classified:
+class Classified(msgspec.Struct, frozen=True):
     """An outcome together with the facts it was drawn from."""
 
     outcome: Outcome

@@ -197,12 +197,14 @@ def cut_prompt(facts: Facts) -> bool:
     prompt, estimate = facts.prompt_tokens, facts.view.prompt_tokens_estimate
     if prompt is None or prompt == 0 or (facts.usage is not None and facts.usage.cached):
         return False
-    at_window = any(size - 2 <= prompt <= size for size in _near(facts))
-    if estimate is not None and prompt < (0.95 if at_window else 0.6) * estimate:
-        return True
+    if estimate is not None:
+        at_window = any(size - 2 <= prompt <= size for size in _near(facts))
+        if prompt < (0.95 if at_window else 0.6) * estimate:
+            return True
     chars = _asked_chars(facts)
-    near_window = any(0.9 * size <= prompt <= size + 8 for size in _near(facts))
-    return chars >= _MIN_PROMPT and prompt * _CHARS_PER_TOKEN < chars and near_window
+    if chars < _MIN_PROMPT or prompt * _CHARS_PER_TOKEN >= chars:
+        return False
+    return any(0.9 * size <= prompt <= size + 8 for size in _near(facts))
 
 
 def _near(facts: Facts) -> list[int]:

@@ -192,7 +192,7 @@ def test_finish_announces_calls_that_are_not_there() -> None:
         ({"tool_choice": "required"}, message("No.")),
         ({"tool_choice": "none"}, message(None, GOOD)),
         (
-            {"tools": [ADD, *chat().wire.request_headers, {"type": "function", "function": {"name": "get_weather"}}],
+            {"tools": [ADD, {"type": "function", "function": {"name": "get_weather"}}],
              "tool_choice": {"type": "function", "function": {"name": "add"}}},
             message(None, GOOD),
         ),
