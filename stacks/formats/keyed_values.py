@@ -63,7 +63,7 @@ class _Run:
         self.found = Found()
         self.last_value_close = text.rfind(spec.value[1])
         key, closer = re.escape(spec.key[0]), re.escape(spec.closer)
-        self.value_stop = re.compile(rf"\s*(?:{key}|{closer}\s*(?:\Z|{re.escape(spec.opener)}))")
+        self.value_stop = re.compile(rf"(?<!\s)\s*+(?:{key}|{closer}\s*+(?:\Z|{re.escape(spec.opener)}))")
 
     def go(self) -> Found:
         at, floor = self.text.find(self.spec.opener), 0

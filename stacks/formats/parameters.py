@@ -71,7 +71,7 @@ class MarkupScanner:
         self.edges = re.compile(rf"(?P<shut>{shut})|(?P<open>{any_parameter})")
         self.after_value = re.compile(rf"\s*(?:{any_parameter}|{close}|{outer}|\Z)")
         self.value_stop = re.compile(
-            rf"\s*(?:{any_parameter}|{close}\s*(?:{outer}|{_open_only(markup)}|\Z)|{outer}\s*\Z)"
+            rf"(?<!\s)\s*+(?:{any_parameter}|{close}\s*+(?:{outer}|{_open_only(markup)}|\Z)|{outer}\s*+\Z)"
         )
         self.cut_tag = _cut_tags(markup)
 

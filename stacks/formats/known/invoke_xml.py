@@ -11,6 +11,7 @@ from stacks.formats.model import CallFormat, ParsedCall
 from stacks.formats.parameters import NAME, Markup
 
 Renderer = Callable[[Sequence[ParsedCall]], str]
+_LOOSE_NAME = r"(?P<name>[^'\"\s<>](?:[^'\"\n<>]{0,198}?[^'\"\s<>])??)"
 
 
 def _text(value: Any) -> str:
@@ -24,8 +25,9 @@ def _invoke(prefix: str, wrap: tuple[str, str]) -> Markup:
         parameter_open=rf"<{prefix}parameter name=\"(?P<name>[^\"\n<>]+)\">",
         parameter_close=f"</{prefix}parameter>",
         wrap=wrap,
-        loose_call_open=rf"<{prefix}invoke\s+name\s*=\s*['\"]?(?P<name>[^'\"\n<>]+?)['\"]?\s*>",
-        loose_parameter_open=rf"<{prefix}parameter\s+name\s*=\s*['\"]?(?P<name>[^'\"\n<>]+?)['\"]?\s*[^<>\n]*>",
+        loose_call_open=rf"<{prefix}invoke\s+name\s{{0,9}}=\s{{0,9}}['\"]?{_LOOSE_NAME}['\"]?\s{{0,9}}>",
+        loose_parameter_open=rf"<{prefix}parameter\s+name\s{{0,9}}=\s{{0,9}}['\"]?{_LOOSE_NAME}"
+        r"(?:['\"][^<>\n]{0,200}|\s{1,9}[\w-]{1,40}=[^<>\n]{0,200}|\s{0,9})>",
     )
 
 
