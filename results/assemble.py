@@ -73,20 +73,6 @@ class _Stream:
             self.sound = False
             raise ValueError(f"{gap} bytes before wire offset {start} are missing")
 
-    def follow(self, line: Chunk) -> bool:
-        """Take in a read that is all text and follows the one before, as nearly all do; False for any other."""
-        if line.complete or line.data is None or line.offset is not None:
-            return False
-        start, data = line.start, line.data.encode()
-        if not start == self.total == len(self.data) or not 0 < len(data) == line.bytes:
-            return False
-        if line.base64 is not None or line.parts is not None:
-            return False
-        self.data += data
-        self.total = start + len(data)
-        self.pieces.append(Piece(line.at_us, start, self.total))
-        return True
-
     def place(self, offset: int, data: bytes) -> None:
         """Put bytes at a wire offset. Raises ValueError where they do not follow those before."""
         if not data:
@@ -152,7 +138,17 @@ class OpenAttempt:
     def follow(self, line: Chunk) -> bool:
         """Take in a read as nearly all are: text that follows the one before it. False (and nothing done) for any
         other, which `add` takes."""
-        return self._streams[line.direction].follow(line)
+        if line.complete or line.data is None or line.offset is not None:
+            return False
+        stream, start, data = self._streams[line.direction], line.start, line.data.encode()
+        if not start == stream.total == len(stream.data) or not 0 < len(data) == line.bytes:
+            return False
+        if line.base64 is not None or line.parts is not None:
+            return False
+        stream.data += data
+        stream.total = start + len(data)
+        stream.pieces.append(Piece(line.at_us, start, stream.total))
+        return True
 
     def add(self, line: Line, book: RequestBook) -> None:
         """Take in one line. Raises ValueError (and remembers the damage) where it does not fit what came before."""

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import msgspec
 
+from results.chunked import plain_chunks, whole_chunk
 from results.coding import CodingError, ContentDecoder
-from results.http1 import plain_chunks, whole_chunk
 
 MAX_BODY_BYTES = 1 << 30
 """Decoded bodies are cut at this size (1 GiB), against decompression bombs."""

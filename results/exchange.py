@@ -6,13 +6,13 @@ read back with `Exchange.wire(direction)[start:end]`. Masked secrets read as `*`
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from results.body import Body, BodySegment, decode_body
-from results.http1 import Framer, Head, Kind
+from results.http1 import Framer, Head, Kind, whole_message
 from results.lazily import lazily
 from results.record import Direction, Note
 
@@ -25,7 +25,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
     end: int
 
 
-class WireStream(NamedTuple):
+class WireStream(msgspec.Struct, frozen=True):
     """All bytes of one direction of an attempt.
 
     From `withheld` on (None: nowhere) the wire bytes were not kept, because the decoded body holds a secret; `decoded`
@@ -227,8 +227,7 @@ class Exchange:
         stream = self._streams["request"]
         if self._method is None:
             return None, 0
-        framer = Framer()
-        heads, body_end, opaque, finished = _frame(framer, stream)
+        heads, body_end, opaque, finished = _whole(stream, response=False) or _frame(Framer(), stream)
         if not heads:
             return None, opaque
         start, head = heads[0]
@@ -243,7 +242,8 @@ class Exchange:
             return None, 0
         framer = Framer(response=True)
         framer.expect((self._method or "GET").encode("latin-1"))
-        heads, body_end, opaque, finished = _frame(framer, stream)
+        alone = _whole(stream, response=True) if self._method not in ("HEAD", "CONNECT") else None
+        heads, body_end, opaque, finished = alone or _frame(framer, stream)
         final = [(start, head) for start, head in heads if not head.interim]
         if not final:
             return None, opaque if framer.opaque or not heads else len(stream.data)
@@ -274,7 +274,16 @@ class Exchange:
         return f"<Exchange {self.attempt} {line} end={self.end}>"
 
 
-def _frame(framer: Framer, stream: WireStream) -> tuple[list[tuple[int, Head]], int, int, bool]:
+_Framed = tuple[list[tuple[int, Head]], int, int, bool]
+
+
+def _whole(stream: WireStream, *, response: bool) -> _Framed | None:
+    """What `_frame` gives for a stream that is one whole message of a stated length; None for any other."""
+    head = whole_message(stream.data, response=response) if stream.withheld is None else None
+    return None if head is None else ([(0, head)], len(stream.data), len(stream.data), True)
+
+
+def _frame(framer: Framer, stream: WireStream) -> _Framed:
     """(heads with their offsets, end of the body, where opaque bytes begin, whether the message ended)."""
     kept = stream.data if stream.withheld is None else stream.data[: stream.withheld]
     heads: list[tuple[int, Head]] = []

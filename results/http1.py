@@ -12,11 +12,10 @@ import re
 from collections import deque
 from enum import IntEnum
 
+from results.chunked import MAX_LINE_BYTES, BadFramingError, ChunkedBody
+
 MAX_HEAD_BYTES = 1 << 20
 """A head longer than this is treated as opaque bytes (1 MiB; servers refuse far smaller ones)."""
-
-MAX_LINE_BYTES = 1 << 16
-"""A chunk-size or trailer line longer than this makes the rest opaque."""
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _REQUEST_LINE = re.compile(rb"((?:\r?\n)*)(" + _TOKEN + rb") ([^\s]+) (HTTP/1\.[0-9])\r?\n")
@@ -26,8 +25,6 @@ _REQUEST_BEGIN = re.compile(
 _STATUS_LINE = re.compile(rb"((?:\r?\n)*)(HTTP/1\.[0-9]) ([0-9]{3})(?: ([^\r\n]*))?\r?\n")
 _STATUS_BEGIN = re.compile(rb"(?:\r?\n)*\r?(?:H(?:T(?:T(?:P(?:/(?:1(?:\.(?:[0-9](?: [^\r\n]*\r?)?)?)?)?)?)?)?)?)?\Z")
 _FRAMING = re.compile(rb"\n(transfer-encoding|content-length|upgrade)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
-_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r?\n\Z")
-_PLAIN_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _HEADER = re.compile(r"^([^\s:][^:\r\n]*?)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)\n", re.MULTILINE | re.ASCII)
 _FOLD = re.compile(r"[ \t]*\r?\n[ \t]+")
 _SPACE = " \t\n\r\v\f"
@@ -116,10 +113,6 @@ class Piece:
 _END = Piece(Kind.END)
 
 
-class _BadFramingError(Exception):
-    """The body's framing cannot be followed."""
-
-
 class Framer:
     """Cuts one direction of one connection into pieces. Feed bytes as they come; `eof()` when the side has closed.
 
@@ -134,7 +127,7 @@ class Framer:
         self._buffer = b""
         self._searched = 0
         self._remaining: int | None = None
-        self._chunks: _ChunkedBody | None = None
+        self._chunks: ChunkedBody | None = None
         self.opaque = False
         """Whether everything from here on is passed through unframed."""
         self.in_message = False
@@ -195,29 +188,13 @@ class Framer:
             self._buffer, self._searched = buffer, len(buffer)
             return b""
         self._buffer, self._searched = b"", 0
-        head = self._parse(buffer[:end]) if end <= MAX_HEAD_BYTES else None
+        head = _parse(buffer[:end], self._response) if end <= MAX_HEAD_BYTES else None
         if head is None:
             self.become_opaque()
             return buffer
         pieces.append(Piece(Kind.HEAD, head.raw, head))
         self._begin(head, pieces)
         return buffer[end:]
-
-    def _parse(self, raw: bytes) -> Head | None:
-        match = (_STATUS_LINE if self._response else _REQUEST_LINE).match(raw)
-        if match is None:
-            return None
-        if self._response:
-            head = Head(raw, match[2])
-            head.status, head.reason = int(match[3]), match[4] or b""
-        else:
-            head = Head(raw, match[4])
-            head.method, head.target = match[2], match[3]
-        try:
-            _read_framing(head, match.end() - 1)
-        except _BadFramingError:
-            return None
-        return head
 
     def _begin(self, head: Head, pieces: list[Piece]) -> None:
         method = head.method
@@ -237,7 +214,7 @@ class Framer:
             if head.length is None and not head.chunked:
                 head.length = 0
             head.upgrade = head.upgrade or method == b"CONNECT"
-        self._chunks = _ChunkedBody() if head.chunked else None
+        self._chunks = ChunkedBody() if head.chunked else None
         self._remaining = None if head.chunked else head.length
         self.in_message = True
         if self._remaining == 0:
@@ -249,7 +226,7 @@ class Framer:
         if self._chunks is not None:
             try:
                 used = self._chunks.feed(data)
-            except _BadFramingError:
+            except BadFramingError:
                 self.become_opaque()
                 return data
             pieces.append(Piece(Kind.BODY, data[:used]))
@@ -272,6 +249,36 @@ class Framer:
         pieces.append(_END)
 
 
+def whole_message(data: bytes, *, response: bool) -> Head | None:
+    """The head of the one message that `data` is, from the first byte to the last, where its head states the length
+    of its body: what nearly all plain messages are. None for all else, which a `Framer` has to cut. Not for answers
+    to HEAD and CONNECT."""
+    end = _head_end(data, 0)
+    head = _parse(data[:end], response) if 0 < end <= MAX_HEAD_BYTES else None
+    if head is None or head.length is None or head.chunked or head.upgrade or head.method == b"CONNECT":
+        return None
+    if response and (head.status < 200 or head.status in (204, 304)):
+        return None
+    return head if end + head.length == len(data) else None
+
+
+def _parse(raw: bytes, response: bool) -> Head | None:
+    match = (_STATUS_LINE if response else _REQUEST_LINE).match(raw)
+    if match is None:
+        return None
+    if response:
+        head = Head(raw, match[2])
+        head.status, head.reason = int(match[3]), match[4] or b""
+    else:
+        head = Head(raw, match[4])
+        head.method, head.target = match[2], match[3]
+    try:
+        _read_framing(head, match.end() - 1)
+    except BadFramingError:
+        return None
+    return head
+
+
 def _head_end(buffer: bytes, start: int) -> int:
     """Offset just behind the blank line that ends a head, or -1. Blank lines before the start line do not count."""
     if buffer[:1] in (b"\r", b"\n"):
@@ -284,7 +291,7 @@ def _head_end(buffer: bytes, start: int) -> int:
 
 
 def _read_framing(head: Head, start: int) -> None:
-    """Fill in length, chunked and upgrade. Raises _BadFramingError where the length is contradictory or no number."""
+    """Fill in length, chunked and upgrade. Raises BadFramingError where the length is contradictory or no number."""
     lengths: set[bytes] = set()
     coding = b""
     for name, value in _FRAMING.findall(head.raw, start):
@@ -298,94 +305,10 @@ def _read_framing(head: Head, start: int) -> None:
     if coding:
         head.chunked = coding.rsplit(b",", 1)[-1].strip() == b"chunked"
         if not head.chunked and head.method:
-            raise _BadFramingError
+            raise BadFramingError
         return
     if lengths:
         value = lengths.pop()
         if lengths or not value.isdigit() or len(value) > 18:
-            raise _BadFramingError
+            raise BadFramingError
         head.length = int(value)
-
-
-def whole_chunk(data: bytes) -> int:
-    """The length of the size line where `data` is exactly one chunk with payload, as servers write them; else 0."""
-    match = _PLAIN_SIZE.match(data)
-    if match is None:
-        return 0
-    start = match.end()
-    end = start + int(match[1], 16)
-    return start if start < end == len(data) - 2 and data.endswith(b"\r\n") else 0
-
-
-def plain_chunks(data: bytes, at: int = 0) -> list[tuple[int, int]]:
-    """Where the payload of each whole chunk stands (start, end), from offset `at` on and for as long as chunks are
-    framed as servers write them: a size, CRLF, payload, CRLF. What follows begins 2 bytes behind the last of them."""
-    found: list[tuple[int, int]] = []
-    while (match := _PLAIN_SIZE.match(data, at)) is not None:
-        start = match.end()
-        end = start + int(match[1], 16)
-        at = end + 2
-        if start == end or data[end:at] != b"\r\n":
-            break
-        found.append((start, end))
-    return found
-
-
-class _ChunkedBody:
-    """Follows chunked framing (RFC 9112 section 7.1) without copying the data."""
-
-    __slots__ = ("_left", "_line", "_state", "done")
-
-    def __init__(self) -> None:
-        self._state = "size"
-        self._left = 0
-        self._line = b""
-        self.done = False
-
-    @property
-    def between_chunks(self) -> bool:
-        """Whether a size line is awaited, and none of it is here."""
-        return self._state == "size" and not self._line
-
-    def feed(self, data: bytes) -> int:
-        """Consume framing; returns how many bytes belong to this body. Raises _BadFramingError on nonsense."""
-        position = 0
-        if self.between_chunks:
-            if whole_chunk(data):
-                return len(data)
-            found = plain_chunks(data)
-            position = found[-1][1] + 2 if found else 0
-        while position < len(data) and not self.done:
-            if self._state == "data":
-                step = min(self._left, len(data) - position)
-                self._left -= step
-                position += step
-                if self._left == 0:
-                    self._state = "data_end"
-                continue
-            newline = data.find(b"\n", position)
-            stop = len(data) if newline < 0 else newline + 1
-            self._line += data[position:stop]
-            position = stop
-            if len(self._line) > MAX_LINE_BYTES:
-                raise _BadFramingError
-            if newline >= 0:
-                line, self._line = self._line, b""
-                self._on_line(line)
-            elif self._state == "data_end" and self._line != b"\r":
-                raise _BadFramingError
-        return position
-
-    def _on_line(self, line: bytes) -> None:
-        if self._state == "size":
-            match = _CHUNK_SIZE.match(line)
-            if match is None:
-                raise _BadFramingError
-            self._left = int(match[1], 16)
-            self._state = "data" if self._left else "trailer"
-        elif self._state == "data_end":
-            if line.strip(b"\r\n"):
-                raise _BadFramingError
-            self._state = "size"
-        elif not line.strip(b"\r\n"):
-            self.done = True

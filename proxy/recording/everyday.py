@@ -16,7 +16,7 @@ from proxy.recording.attempts import Attempt, Connection
 from proxy.recording.heads import RequestHead
 from proxy.recording.outgoing import PayloadMask
 from proxy.recording.responses import ResponseBuilder
-from results.http1 import whole_chunk
+from results.chunked import whole_chunk
 from results.record import Chunk, End, Head, Part, Request, as_text
 from results.window import Stored
 
