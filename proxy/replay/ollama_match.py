@@ -156,7 +156,7 @@ def _contexts_agree(asked: Meaning, one: Taken) -> bool:
 
 def _size(meaning: Meaning) -> int:
     """About the tokens of the words and tools of a request: a canary reads bytes."""
-    return len(meaning.text.encode()) + (len(meaning.tools) if meaning.offers_tools else 0)
+    return len(meaning.text.encode("utf-8", "surrogatepass")) + (len(meaning.tools) if meaning.offers_tools else 0)
 
 
 def _differing(asked: Meaning, taken: Meaning) -> list[str]:

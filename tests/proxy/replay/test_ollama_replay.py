@@ -275,6 +275,24 @@ def test_any_body_is_answered_or_refused(body: bytes, path: str) -> None:
         assert server.nearest("POST", path, body)
 
 
+@pytest.mark.parametrize("depth", [200, 490, 900, 100_000])
+def test_a_body_nested_very_deeply_is_refused(depth: int) -> None:
+    body = b'{"model": "canary-native", "tools": ' + b"[" * depth + b"]" * depth + b"}"
+    server = replay()
+    assert server.find("POST", "/api/chat", body) is None
+    assert server.nearest("POST", "/api/chat", body)
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999", "-1e999", "10" * 200])
+def test_numbers_that_are_none_and_text_that_is_no_utf8(number: str) -> None:
+    server = replay()
+    options = f'{{"num_predict": {number}, "num_ctx": {number}}}'
+    messages = '[{"role": "user", "content": "\\ud800 [[good]]"}]'
+    body = f'{{"model": "canary-native", "messages": {messages}, "options": {options}}}'
+    if server.find("POST", "/api/chat", body.encode()) is None:
+        assert server.nearest("POST", "/api/chat", body.encode())
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
