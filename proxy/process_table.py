@@ -6,6 +6,7 @@ Source of the layouts: proc(5), `/proc/net/tcp` and `/proc/PID/fd`.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,31 @@ def listener_on(port: int, proc: Path = Path("/proc")) -> Listener | str:
                 break
             return Listener(int(folder.name), tuple(part.decode("utf-8", "replace") for part in raw.split(b"\0")[:-1]))
     return f"the process listening on port {port} belongs to another user"
+
+
+def listening_ports(proc: Path = Path("/proc"), user: int | None = None) -> list[int]:
+    """The TCP ports on which processes of a user (this one by default) listen, on loopback or on all addresses."""
+    wanted = os.getuid() if user is None else user
+    ports = set()
+    for address, port, owner in _listening_rows(proc):
+        # 127.x.x.x ends in 7F (the words are in host order), ::1 in 01000000; zeros are all addresses.
+        local = address.endswith("7F") or address in ("0" * 24 + "01000000", "0" * len(address))
+        if local and owner == wanted:
+            ports.add(port)
+    return sorted(ports)
+
+
+def _listening_rows(proc: Path) -> Iterator[tuple[str, int, int]]:
+    for name in ("tcp", "tcp6"):
+        try:
+            rows = (proc / "net" / name).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            fields = row.split()
+            if len(fields) > 9 and fields[3] == _LISTEN:
+                address, _, port = fields[1].rpartition(":")
+                yield address, int(port, 16), int(fields[7])
 
 
 def _listening_inodes(port: int, proc: Path) -> set[str]:

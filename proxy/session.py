@@ -10,6 +10,7 @@ import contextlib
 import os
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -79,6 +80,9 @@ class RecordingSession:
         self.recorder: Recorder
         self._engines = contextlib.AsyncExitStack()
         self._describing: asyncio.Task[None] | None = None
+        self._learnt: dict[str, Mapping[str, Fact]] = {}
+        self._manifest_lock = threading.Lock()
+        self._closed = False
         self.loading: dict[str, asyncio.Future[Any]] = {}
         """By upstream name: done when its in-process model is loaded, with the EngineError where that failed."""
 
@@ -138,6 +142,8 @@ class RecordingSession:
         await self._engines.aclose()
         if self._describing is not None:
             await self._describing
+        with self._manifest_lock:
+            self._closed = True
         await asyncio.to_thread(self.recorder.close)
 
     def _redactor(self) -> Redactor:
@@ -175,11 +181,21 @@ class RecordingSession:
             kind = str(note.get("kind", "note"))
             self.recorder.put(Note(int(connection), time.monotonic_ns(), int(number), kind, fields))
 
+    def learn(self, upstream: str, facts: Mapping[str, Fact]) -> None:
+        """Complete the manifest by what was found out of an upstream; what the caller of the session stated stays.
+
+        From any thread; without effect once the session is over.
+        """
+        with self._manifest_lock:
+            self._learnt[upstream] = facts
+        self._describe()
+
     def _describe(self) -> None:
         """Write the manifest. Off the event loop: the process table is read for local servers."""
         redactor = self._redactor()
-        with contextlib.suppress(ManifestError):
-            write_manifest(self.folder, self._manifest(redactor))
+        with self._manifest_lock, contextlib.suppress(ManifestError):
+            if not self._closed:
+                write_manifest(self.folder, self._manifest(redactor))
 
     def _manifest(self, redactor: Redactor) -> Manifest:
         described = []
@@ -188,6 +204,9 @@ class RecordingSession:
             if upstream.kind != "url":
                 facts["stack"] = known(f"{upstream.kind} in-process", "the upstream's specification")
                 facts["model"] = known(upstream.location, "the upstream's specification")
+            for name, fact in self._learnt.get(upstream.name, {}).items():
+                value = redactor.text(fact.value) if isinstance(fact.value, str) else fact.value
+                facts[name] = Fact(value, fact.source, fact.unknown)
             if number == 0:
                 facts.update(self.options.upstream_facts)
             described.append(UpstreamFacts(upstream.name, upstream.display, facts))

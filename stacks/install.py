@@ -1,8 +1,8 @@
-"""Build the environment of one stack: ``python -m stacks.install llamacpp|mlx|llamacpp-python [--env DIR]``.
+"""Build the environment of one stack: ``python -m stacks.install NAME [--env DIR]``; see ``environments.toml``.
 
-What goes in is data (``environments.toml``); this module needs nothing but the standard library, so that it runs before
-anything is installed. An environment is whole only when its marker file stands and the mark of work in progress is
-gone; wheels built from source are kept in the cache and used again.
+What goes in is data; this module needs nothing but the standard library, so that it runs before anything is installed.
+An environment is whole only when its marker file stands and the mark of work in progress is gone; wheels that were
+built from source, and large ones that were fetched, are kept in the cache and used again.
 """
 
 from __future__ import annotations
@@ -10,22 +10,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 import venv
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 
+from stacks.environment_plan import EnvironmentPlan, read_plans
 from stacks.install_progress import CommandFailedError, Progress
 from stacks.launch import termination_as_interrupt
 from stacks.llamacpp import PACKAGE as LLAMA_PACKAGE
@@ -33,49 +31,23 @@ from stacks.llamacpp import create_library_links
 from stacks.locations import environments_folder, install_logs_folder, wheels_folder
 from stacks.recipe import INCOMPLETE_MARK, LaunchError, site_packages
 
+__all__ = ["MARKER", "EnvironmentPlan", "InstallError", "install", "is_whole", "main", "read_plans"]
+
 MARKER = "stacktap-environment.json"
+_GIGABYTE = 10**9
+_HINTS = (
+    (
+        r"(?:No matching distribution found for|The user requested) torch==\S+\+cpu",
+        "pip knows no source of torch built for the processor: name PyTorch's own index of them in"
+        " PIP_EXTRA_INDEX_URL (its installation page shows the address for Linux, pip, CPU), or a folder that holds the"
+        " wheel in PIP_FIND_LINKS",
+    ),
+    (r"No space left on device", "free some room, or choose another place with --env DIR (and TMPDIR, XDG_CACHE_HOME)"),
+)
 
 
 class InstallError(Exception):
     """An environment could not be built; ``str()`` says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class EnvironmentPlan:
-    """What one environment is made of, as read from ``environments.toml``."""
-
-    name: str
-    summary: str
-    requirements: tuple[str, ...]
-    built: tuple[str, ...]
-    build: Mapping[str, str]
-    minutes: str
-    check: tuple[str, ...]
-    constraints: tuple[str, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 over everything that decides what is installed; another value means another environment."""
-        content = {k: v for k, v in asdict(self).items() if k not in {"summary", "minutes"}}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def read_plans() -> dict[str, EnvironmentPlan]:
-    """Return the plan of every stack that can be installed, by the name used in ``make stack-NAME``."""
-    tables = tomllib.loads((files("stacks") / "environments.toml").read_text(encoding="utf-8"))
-    return {
-        name: EnvironmentPlan(
-            name=name,
-            summary=table["summary"],
-            requirements=tuple(table["requirements"]),
-            built=tuple(table["built"]),
-            build=dict(table["build"]),
-            minutes=table["minutes"],
-            check=tuple(table["check"]),
-            constraints=tuple(table["constraints"]),
-        )
-        for name, table in tables.items()
-    }
 
 
 def is_whole(environment: Path, plan: EnvironmentPlan) -> bool:
@@ -103,12 +75,13 @@ def install(
         if is_whole(environment, plan) and not (force or rebuild):
             return False
         _clear(environment)
+        _require_room(plan, environment.parent)
         environment.mkdir(exist_ok=True)
         (environment / INCOMPLETE_MARK).touch()
         try:
             _build(plan, environment, progress, rebuild)
         except CommandFailedError as error:
-            raise InstallError(str(error)) from error
+            raise InstallError(f"{error}{_hint(str(error))}") from error
         except (OSError, LaunchError) as error:
             raise InstallError(f"{plan.name}: {error}") from error
         _finish(plan, environment)
@@ -132,6 +105,8 @@ def _build(plan: EnvironmentPlan, environment: Path, progress: Progress, rebuild
     wheels.mkdir(parents=True, exist_ok=True)
     for requirement in plan.built:
         _provide_wheel(plan, requirement, pip, progress, rebuild)
+    for requirement in plan.fetched:
+        _fetch_wheel(requirement, pip, progress)
     with tempfile.TemporaryDirectory() as scratch:
         constraints = Path(scratch) / "constraints.txt"
         constraints.write_text("\n".join([*plan.constraints, *plan.built]) + "\n", encoding="utf-8")
@@ -139,9 +114,15 @@ def _build(plan: EnvironmentPlan, environment: Path, progress: Progress, rebuild
             "installing packages",
             [*pip, "install", "--find-links", str(wheels), "-c", str(constraints), *plan.requirements],
         )
+    if plan.without_dependencies:
+        progress.run(
+            "installing " + ", ".join(plan.without_dependencies),
+            [*pip, "install", "--no-deps", "--find-links", str(wheels), *plan.without_dependencies],
+        )
     for packages in site_packages(environment):
         create_library_links(packages / LLAMA_PACKAGE / "bin")
-    progress.run("checking that it starts", [str(environment / "bin" / plan.check[0]), *plan.check[1:]])
+    program, *arguments = (word.replace("{stacks}", str(Path(__file__).parent)) for word in plan.check)
+    progress.run("checking that it starts", [str(environment / "bin" / program), *arguments])
 
 
 def _provide_wheel(
@@ -172,6 +153,34 @@ def _provide_wheel(
         )
         for built in out.glob("*.whl"):
             built.replace(wheels / built.name)
+
+
+def _fetch_wheel(requirement: str, pip: Sequence[str], progress: Progress) -> None:
+    """Put a wheel into the cache unless one is there. A failure is not one yet: the installation itself will tell."""
+    wheels = wheels_folder()
+    download = [*pip, "download", "--no-deps", "--only-binary", ":all:", "--find-links", str(wheels)]
+    with tempfile.TemporaryDirectory(dir=wheels, prefix=".fetching-") as scratch:
+        out = Path(scratch) / "wheels"
+        for title, where in (("looking for a fetched", ["--no-index"]), ("fetching", [])):
+            with contextlib.suppress(CommandFailedError):
+                progress.run(f"{title} {requirement}", [*download, *where, "-d", str(out), requirement])
+                break
+        for fetched in out.glob("*.whl"):
+            if not (wheels / fetched.name).exists():
+                fetched.replace(wheels / fetched.name)
+
+
+def _require_room(plan: EnvironmentPlan, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < plan.free_gigabytes * _GIGABYTE:
+        raise InstallError(
+            f"{plan.name} takes about {plan.free_gigabytes:g} GB and {folder} has {free / _GIGABYTE:.1f} GB free\n"
+            "  -> free some, or choose another place with --env DIR"
+        )
+
+
+def _hint(failure: str) -> str:
+    return "".join(f"\n  -> {advice}" for pattern, advice in _HINTS if re.search(pattern, failure))
 
 
 def _require_compiler(requirement: str) -> None:

@@ -30,6 +30,8 @@ from stacks.server_process import (
     is_free,
     printable_command,
 )
+from stacks.sglang import SglangServer
+from stacks.vllm import VllmServer
 
 __all__ = [
     "RECIPES",
@@ -49,7 +51,13 @@ __all__ = [
     "termination_as_interrupt",
 ]
 
-RECIPES: tuple[ServerRecipe, ...] = (LlamaCppServer(), MlxServer(), LlamaCppPythonServer())
+RECIPES: tuple[ServerRecipe, ...] = (
+    LlamaCppServer(),
+    MlxServer(),
+    LlamaCppPythonServer(),
+    VllmServer(),
+    SglangServer(),
+)
 
 _POLL_SECONDS = 0.1
 _PORT_ATTEMPTS = 3

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,7 +21,9 @@ from pathlib import Path
 from stacks.locations import server_logs_folder
 from stacks.recipe import FoundServer, LaunchError, ReadinessRequest, ServerRecipe, merged_environment
 
-_TERM_GRACE_SECONDS = 5.0
+_SETTLE_SECONDS = 2.0
+_CAUSES = 3
+_CAUSE_CHARACTERS = 500
 _TAIL_BYTES = 4000
 _TAIL_LINES = 25
 _SECRET_FLAGS = {"--api-key", "--api_key", "--hf-token", "--ssl-key-file-password"}
@@ -80,13 +85,20 @@ class ServerProcess:
         self.log_path = scratch / "server.log"
         self.command = tuple(recipe.command(found, model, self.port, options.context_length, options.flags))
         self.version = recipe.version(found)
+        # Servers leave sockets and files behind; a short path, for a socket's may be 107 bytes long.
+        self._temporary = tempfile.mkdtemp(prefix="stacktap-")
         self._pending: list[ReadinessRequest] = list(recipe.readiness)
         self._stopping = threading.Lock()
         self._stopped = False
-        self._process = self._spawn(found, scratch, options)
+        try:
+            self._process = self._spawn(found, scratch, options)
+        except BaseException:
+            self._remove_temporary()
+            raise
 
     def _spawn(self, found: FoundServer, scratch: Path, options: LaunchOptions) -> subprocess.Popen[bytes]:
-        environment = merged_environment(self.recipe.environment_variables(found, scratch), options.variables)
+        own = {"TMPDIR": self._temporary, **self.recipe.environment_variables(found, scratch)}
+        environment = merged_environment(own, options.variables)
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             return subprocess.Popen(
@@ -159,10 +171,10 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             return None
 
-    def stop(self, grace: float = _TERM_GRACE_SECONDS) -> None:
+    def stop(self, grace: float | None = None) -> None:
         """End the whole process group: SIGTERM, then after ``grace`` seconds SIGKILL. Returns when it is gone.
 
-        An interrupt meanwhile (a second Ctrl-C) kills at once.
+        ``grace`` is the recipe's unless given. An interrupt meanwhile (a second Ctrl-C) kills at once.
         """
         with self._stopping:
             if self._stopped:  # its process id may be somebody else's by now
@@ -171,12 +183,25 @@ class ServerProcess:
                 if self._process.returncode is None:
                     self._signal(signal.SIGTERM)
                     with contextlib.suppress(subprocess.TimeoutExpired):
-                        self._process.wait(grace)
+                        self._process.wait(self.recipe.stop_grace if grace is None else grace)
+                        self._settle()
             finally:
                 # Children may outlive their leader; the group id stays theirs, for it is not reused while one lives.
                 self._signal(signal.SIGKILL)
                 self._stopped = True
-            self._process.wait()
+                self._process.wait()
+                self._remove_temporary()
+
+    def _remove_temporary(self) -> None:
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _settle(self) -> None:
+        """Give the children of a leader that is gone a moment to end by themselves, and shared memory to be freed."""
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            while time.monotonic() < deadline:
+                os.killpg(self._process.pid, 0)
+                time.sleep(0.02)
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -188,9 +213,20 @@ class ServerProcess:
 
     def _failure(self, kind: type[LaunchError], happened: str, code: int | None) -> LaunchError:
         tail = self.log_tail()
+        causes = self._causes(tail)
+        if causes:
+            tail = "\n".join([*causes, "...", tail])
         quoted = "\n".join("  | " + line for line in tail.splitlines()) or "  | (nothing)"
         text = f"{happened}\n  command: {printable_command(self.command)}\n  log: {self.log_path}\n{quoted}"
         return kind(self.recipe.name, text, self.recipe.remedy(tail, code))
+
+    def _causes(self, tail: str) -> list[str]:
+        """Return the first log lines, none twice, that name a cause and do not stand in ``tail`` anyway."""
+        if not self.recipe.cause_log:
+            return []
+        lines = read_tail(self.log_path, size=64 * _TAIL_BYTES, lines=10_000).splitlines()
+        found = dict.fromkeys(line[:_CAUSE_CHARACTERS] for line in lines if re.search(self.recipe.cause_log, line))
+        return [line for line in found if line not in tail][:_CAUSES]
 
 
 def printable_command(command: Sequence[str]) -> str:

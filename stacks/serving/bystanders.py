@@ -16,7 +16,7 @@ from stacks.serving.weighing import Fingerprint, State
 NOBODYS = "/stacktap-no-such-route"
 """A route that no server has: what it answers there is no evidence elsewhere."""
 
-_TLS_WORDS = re.compile(rb"HTTP request (was sent )?to an? HTTPS (server|port)", re.IGNORECASE)
+_TLS_WORDS = re.compile(rb"HTTP request (was sent )?to (an? )?HTTPS (server|port)", re.IGNORECASE)
 _TITLE = re.compile(rb"<title[^>]*>([^<]{1,80})", re.IGNORECASE)
 _PRODUCTS = frozenset(
     ("nginx", "openresty", "caddy", "envoy", "haproxy", "traefik", "cloudflare", "kong", "apache", "istio-envoy")
@@ -32,6 +32,10 @@ _TLS = "a TLS server spoken to without TLS: use https://"
 _RELAY: dict[str, tuple[str, State]] = {
     "no_route": ("a port of a stacktap relay that routes by prefix: add /NAME to the URL", "not_llm"),
     "token_required": ("a stacktap relay that wants a token", "locked"),
+    "upstream_refused": ("nothing listens there", "unreachable"),
+    "upstream_unreachable": ("its address cannot be reached", "unreachable"),
+    "name_not_resolved": ("its name does not resolve", "unreachable"),
+    "timeout_connect": ("it takes no connection in time", "unreachable"),
     "tls_failed": ("no TLS that could be agreed on: try http://, or name the CA (--cacert)", "unreachable"),
     "not_recorded": ("a stacktap replay without a recording of these routes", "not_llm"),
 }
@@ -40,8 +44,9 @@ _RELAY: dict[str, tuple[str, State]] = {
 def unreachable(answers: Mapping[str, Answer]) -> Fingerprint | None:
     """What it is when no server answered over HTTP; None where one did."""
     said = answered(answers)
-    relayed = [answer for answer in said if answer.header("x-stacktap-error")]
-    if said and len(relayed) == len(said):
+    # Only a server that was not reached leaves the relay's own answer everywhere.
+    relayed = [answer for answer in answers.values() if answer.header("x-stacktap-error")]
+    if relayed and len(relayed) >= len(said):
         code = relayed[0].header("x-stacktap-error")
         what, state = _RELAY.get(code, (f"not reached ({code})", "unreachable"))
         return nothing(what, state, (str(relayed[0].get("error", "message") or ""),))
@@ -105,7 +110,7 @@ def unrecognised(answers: Mapping[str, Answer], front: str) -> Fingerprint:
     statuses = {answer.status for answer in answered(answers)}
     if statuses in ({502}, {503}, {504}):
         return nothing(f"a gateway or server that answers {statuses.pop()} to everything", "loading", behind(front))
-    if statuses <= {401, 403}:
+    if statuses <= {401, 403} or (listed is not None and listed.status in (401, 403)):
         return nothing("a server that refuses everything without a key, or this Host", "locked", behind(front))
     catch_all = nobodys is not None and nobodys.ok
     pages = [answer for answer in answered(answers) if answer.ok and is_page(answer)]

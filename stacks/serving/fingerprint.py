@@ -15,7 +15,7 @@ from stacks.serving.reading import MODELS, entries
 from stacks.serving.registry import all_stacks, serving_stack
 from stacks.serving.weighing import GENERIC, Fingerprint, State, Weighed, weigh
 
-__all__ = ["ASKS", "FIRST_ASK", "Fingerprint", "fingerprint"]
+__all__ = ["ASKS", "FIRST_ASK", "Fingerprint", "confirming", "fingerprint"]
 
 _PATHS = (
     "/",
@@ -36,6 +36,30 @@ ASKS: tuple[Ask, ...] = tuple(Ask("GET", path, purpose="fingerprint", seconds=2.
 
 FIRST_ASK = ASKS[1]
 """The one that most servers answer: what is no HTTP server at all needs no further ones."""
+
+
+_CONFIRMING = {
+    "llamacpp": ("/props",),
+    "vllm": ("/version", "/openapi.json"),
+    "sglang": ("/", "/server_info"),
+    "llamacpp_python": ("/openapi.json",),
+    "ollama": ("/", "/api/version", "/api/tags"),
+    "mlx_inprocess": ("/",),
+    "mlx_server": ("/",),
+    "lmstudio": ("/api/v1/models", "/api/v0/models"),
+}
+
+
+def confirming(first: Answer) -> list[Ask]:
+    """The requests that decide whether it is the stack that the first answer speaks for most; none where it does for
+    none."""
+    totals: dict[str, int] = {}
+    for stack in all_stacks():
+        for clue in stack.clues({FIRST_ASK.path: first}):
+            totals[clue.stack] = totals.get(clue.stack, 0) + clue.weight
+    likely = max((name for name in totals if name != GENERIC), key=lambda name: totals[name], default="")
+    paths = (*_CONFIRMING.get(likely, ()), NOBODYS)
+    return [ask for ask in ASKS if ask.path in paths] if likely else []
 
 
 def fingerprint(answers: Mapping[str, Answer]) -> Fingerprint:

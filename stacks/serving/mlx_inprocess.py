@@ -45,6 +45,8 @@ class InProcess(ServingStack):
             engine = _engine(answers.get(MODELS), "")
             version = str(engine.get("library_version", ""))
             found.append(Clue(self.name, 6, "the model list is owned by stacktap", version=version))
+        if any(str(answer.get("error", "message")) == f"GET {path}: Not Found" for path, answer in answers.items()):
+            found.append(Clue(self.name, 3, "unknown routes are answered in its words"))
         return found
 
     def identity(self, model: str) -> Steps[ModelIdentity]:

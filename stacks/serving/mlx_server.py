@@ -170,7 +170,7 @@ class MlxServer(ServingStack):
         """See the base class."""
         parser = parser_for(self.name, facts)
         if outcome in ("parser.left_as_text", "parser.marker_leak"):
-            return _left_as_text(parser)
+            return _left_as_text(parser, facts)
         return fill(REMEDIES.get(outcome), facts, parser, "PARSER")
 
 
@@ -178,9 +178,10 @@ def _is_unknown_route(answer: Answer) -> bool:
     return answer.status == 404 and answer.body == b"Not Found" and "json" in answer.header("content-type")
 
 
-def _left_as_text(parser: str | None) -> str:
-    if parser is None:
+def _left_as_text(parser: str | None, facts: Mapping[str, str]) -> str:
+    if parser is None and facts.get("format"):
         return "mlx_lm has no parser for this format: parse the text in the client"
+    parser = parser or "PARSER"
     spelling = _SPELLING.get(parser)
     respell = f", or spell the chat template so that it is inferred ({spelling} must stand in it)" if spelling else ""
     return (

@@ -14,13 +14,17 @@ STACKS = tuple(name for name in NAMES if importlib.util.find_spec(f"stacks.servi
 """The stacks that there is a module for. Each defines one subclass of `ServingStack`."""
 
 
-@cache
 def serving_stack(name: str) -> ServingStack:
     """The stack of that name (any spelling). Raises KeyError for one that there is no module for."""
     canonical = stack_name(name)
-    if canonical not in STACKS:
+    if canonical is None or canonical not in STACKS:
         raise KeyError(f"no serving stack {name!r}; known: {', '.join(STACKS)}")
-    module = importlib.import_module(f"stacks.serving.{canonical}")
+    return _stack_in(canonical)
+
+
+@cache
+def _stack_in(name: str) -> ServingStack:
+    module = importlib.import_module(f"stacks.serving.{name}")
     for member in vars(module).values():
         if isinstance(member, type) and issubclass(member, ServingStack) and member.__module__ == module.__name__:
             return member()

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from stacks.formats.model import CallFormat
 from stacks.formats.registry import format_named
 
+_NO_CHOICE = frozenset(("required", "qwen25"))
+"""`required` is no parser but a tool choice; `qwen25` is SGLang's deprecated name of `qwen`."""
+
 Remedies = Mapping[str, str]
 """Outcome (`layer.code`) to text. `{parser}`, `{format}`, `{model}`, `{context}` and `{tokens}` are filled in."""
 
@@ -27,7 +30,8 @@ def parser_for(stack: str, facts: Mapping[str, str]) -> str | None:
     if facts.get("parser"):
         return facts["parser"]
     written = call_format(facts)
-    names = [name for name in written.parsers.get(stack, ()) if name != "required"] if written is not None else []
+    claimed = written.parsers.get(stack, ()) if written is not None else ()
+    names = [name for name in claimed if name not in _NO_CHOICE]
     model = _plain(facts.get("model", ""))
     fitting = [name for name in names if _plain(name) in model]
     return max(fitting, key=len) if fitting else (names[0] if names else None)

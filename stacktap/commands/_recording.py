@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from proxy.session import SessionOptions
+    from proxy.session import RecordingSession, SessionOptions
 
 OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option(
@@ -81,3 +82,17 @@ def session_options(shared: dict[str, Any], **relay: Any) -> SessionOptions:
         command=tuple(sys.argv),
         environment=dict(os.environ),
     )
+
+
+def identify_upstreams(session: RecordingSession) -> None:
+    """Find out what the servers behind a recording are, for its manifest, on a thread that nothing waits for.
+
+    The imports are slow, and the loop of this thread carries traffic.
+    """
+
+    def work() -> None:
+        from probe.describing import describe_upstreams
+
+        describe_upstreams(session, session.upstreams)
+
+    threading.Thread(target=work, name="stacktap-describe", daemon=True).start()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stacktap.commands._recording import recording_options, session_options
+from stacktap.commands._recording import identify_upstreams, recording_options, session_options
 from stacktap.failure import CouldNotRunError
 from stacktap.program import program
 
@@ -64,6 +64,7 @@ async def _proxy(options: Any, control_port: int | None, as_json: bool, *, live:
                 await control.start()
             except ListenError as failure:
                 raise CouldNotRunError(str(failure)) from None
+        identify_upstreams(session)
         _announce(session, as_json, None if control is None else f"http://127.0.0.1:{control.port}/status")
         if live:
             # The classifier takes a while to import: not on the loop that carries traffic.

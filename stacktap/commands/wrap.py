@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stacktap.commands._recording import recording_options, session_options
+from stacktap.commands._recording import identify_upstreams, recording_options, session_options
 from stacktap.program import program
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ async def _wrap(options: SessionOptions, models: tuple[str, ...], agent: tuple[s
     options = replace(options, facts={"agent": known(name, "the wrapped command")})
     live = None
     async with RecordingSession(options) as session:
+        identify_upstreams(session)
         if not as_json and not _owns_a_terminal():
             live = LiveOutcomes(session.folder, lambda line: click.echo(f"stacktap: {line}", err=True))
             live.start()
