@@ -157,6 +157,19 @@ def test_what_decides_the_answer_is_never_passed_over() -> None:
         assert "no capture of Ollama 0.30.8 covers POST" in message
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_generation_is_never_answered_with_a_rendering(version: str) -> None:
+    server = replay(version)
+    for model in sorted(set(MODES.values()) - {"canary-bare", "canary-nogate"}):
+        for tools in ([TOOL], []):
+            body = chat(model, "Weather?", tools=tools, options={"num_predict": 256})
+            for messages in (body["messages"], [{"role": "system", "content": "Be brief."}, *body["messages"]]):
+                answer = raw(server, {**body, "messages": messages})
+                assert b"_debug_info" not in answer, model
+                assert answer != b"not covered", model
+                server.restart()
+
+
 def test_budgets_and_contexts_that_hold_the_answer_are_as_good() -> None:
     server = replay()
     for options in ({}, {"num_predict": -1}, {"num_predict": 4000}, {"num_predict": 64, "num_ctx": 2048}):
