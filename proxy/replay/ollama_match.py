@@ -78,9 +78,7 @@ def differences(asked: Meaning, one: Taken, families: Mapping[str, Family], mode
         return None
     if not _budgets_agree(asked, one, refused=refused):
         return None
-    if not gate and not refused and not _contexts_agree(asked, one):
-        return None
-    if asked.render and not gate and (asked.text, _tools(asked)) != (taken.text, _tools(taken)):
+    if not gate and not ((refused or _contexts_agree(asked, one)) and _renderings_agree(asked, taken)):
         return None
     return soft + _differing(asked, taken)
 
@@ -128,7 +126,9 @@ def _says_the_same(asked: Meaning, taken: Meaning, families: Mapping[str, Family
 def _shapes_agree(asked: Meaning, one: Taken) -> bool:
     if asked.shape == one.meaning.shape:
         return True
-    return one.status == 200 and not asked.render and asked.shape_without_system == one.meaning.shape_without_system
+    # A leading system message changes nothing that a canary writes, nor what a parser then fails on.
+    generated = one.status in (200, 500) and not asked.render
+    return generated and asked.shape_without_system == one.meaning.shape_without_system
 
 
 def _budgets_agree(asked: Meaning, one: Taken, *, refused: bool) -> bool:
@@ -140,6 +140,13 @@ def _budgets_agree(asked: Meaning, one: Taken, *, refused: bool) -> bool:
     if asked.budget is None or (theirs is not None and asked.budget >= theirs):
         return True
     return one.tokens is not None and asked.budget > one.tokens
+
+
+def _renderings_agree(asked: Meaning, taken: Meaning) -> bool:
+    """A rendering holds every word of its request, and answers no generation."""
+    if asked.render != taken.render:
+        return False
+    return not asked.render or (asked.text, _tools(asked)) == (taken.text, _tools(taken))
 
 
 def _contexts_agree(asked: Meaning, one: Taken) -> bool:
@@ -156,7 +163,7 @@ def _contexts_agree(asked: Meaning, one: Taken) -> bool:
 
 def _size(meaning: Meaning) -> int:
     """About the tokens of the words and tools of a request: a canary reads bytes."""
-    return len(meaning.text.encode()) + (len(meaning.tools) if meaning.offers_tools else 0)
+    return len(meaning.text.encode("utf-8", "surrogatepass")) + (len(meaning.tools) if meaning.offers_tools else 0)
 
 
 def _differing(asked: Meaning, taken: Meaning) -> list[str]:

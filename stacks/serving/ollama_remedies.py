@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stacks.serving.wording import Remedies, fill, parser_for
+from stacks.serving.wording import Remedies, call_format, fill, parser_for
 
 _RECREATE = (
     "`ollama show --modelfile {model} > Modelfile`, change it, `ollama create NEW-NAME -f Modelfile`, and use NEW-NAME"
@@ -25,6 +25,11 @@ _BUDGET = "raise `options.num_predict` on /api/chat, `max_tokens` on /v1 (`max_c
 _FITTING = (
     "the model writes {format}: give it `PARSER {parser}` and the RENDERER that goes with it, or " + _TOOLS_TEMPLATE
 )
+_FINDING = (
+    "see what the model writes with `raw: true` on /api/generate, and give it the PARSER of that format with the "
+    "RENDERER that goes with it, or " + _TOOLS_TEMPLATE
+)
+"""Where the format that the model writes is not known."""
 
 REMEDIES: Remedies = {
     "gate.tools_unsupported": "Ollama refuses tools for {model} before the model runs: neither its TEMPLATE nor the "
@@ -71,7 +76,7 @@ REMEDIES: Remedies = {
     "`raw: true` on /api/generate, the model writes freely",
     "nonresponse.load_only": "send messages: a request without any only loads the model",
     "nonresponse.swallowed": "Ollama's parser kept what the model wrote (see it with `_debug_render_only` and "
-    "`raw: true` on /api/generate). " + _FITTING + ": " + _RECREATE,
+    "`raw: true` on /api/generate). {fitting}: " + _RECREATE,
     "nonresponse.empty": "see the rendered prompt with `_debug_render_only`; if it is cut, raise the context by "
     + _NUM_CTX,
     "nonresponse.reasoning_only": "send `think: false` (`reasoning_effort: none` on /v1), or raise `num_predict` "
@@ -81,9 +86,9 @@ REMEDIES: Remedies = {
     + "; `truncate: false` on /api/chat turns the silence into an error",
     "truncation.output_budget": _BUDGET,
     "truncation.cut_inside_call": _BUDGET,
-    "parser.left_as_text": _FITTING + ": " + _RECREATE,
-    "parser.server_error": "the parser in force reads another format. " + _FITTING + ": " + _RECREATE,
-    "parser.dropped": "the parser in force reads another format. " + _FITTING + ": " + _RECREATE,
+    "parser.left_as_text": "{fitting}: " + _RECREATE,
+    "parser.server_error": "the parser in force does not read this: {fitting}: " + _RECREATE,
+    "parser.dropped": "the parser in force does not read this: {fitting}: " + _RECREATE,
     "parser.altered": "use a model whose TEMPLATE opens calls with a tag of their own: after a call that opens with "
     "`{` Ollama's generic parser drops the rest; in native mode the grammar rewrites calls (take the text without "
     "`tools` and parse it in the client)",
@@ -117,6 +122,8 @@ _BY_MODE: Mapping[tuple[str, str], str] = {
 def remedy_for(outcome: str, facts: Mapping[str, str]) -> str | None:
     """The remedy with its places filled; None where Ollama has nothing better to say than everybody."""
     text = _BY_MODE.get((outcome, facts.get("mode", ""))) or REMEDIES.get(outcome)
+    if text is not None:
+        text = text.replace("{fitting}", _FITTING if call_format(facts) is not None else _FINDING)
     parser = parser_for("ollama", facts)
     # The generic parser has no name to give to PARSER.
     return fill(text, facts, None if parser is None or " " in parser else parser, "NAME")

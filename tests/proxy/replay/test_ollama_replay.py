@@ -157,6 +157,19 @@ def test_what_decides_the_answer_is_never_passed_over() -> None:
         assert "no capture of Ollama 0.30.8 covers POST" in message
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_generation_is_never_answered_with_a_rendering(version: str) -> None:
+    server = replay(version)
+    for model in sorted(set(MODES.values()) - {"canary-bare", "canary-nogate"}):
+        for tools in ([TOOL], []):
+            body = chat(model, "Weather?", tools=tools, options={"num_predict": 256})
+            for messages in (body["messages"], [{"role": "system", "content": "Be brief."}, *body["messages"]]):
+                answer = raw(server, {**body, "messages": messages})
+                assert b"_debug_info" not in answer, model
+                assert answer != b"not covered", model
+                server.restart()
+
+
 def test_budgets_and_contexts_that_hold_the_answer_are_as_good() -> None:
     server = replay()
     for options in ({}, {"num_predict": -1}, {"num_predict": 4000}, {"num_predict": 64, "num_ctx": 2048}):
@@ -273,6 +286,24 @@ def test_any_body_is_answered_or_refused(body: bytes, path: str) -> None:
     server = replay()
     if server.find("POST", path, body) is None:
         assert server.nearest("POST", path, body)
+
+
+@pytest.mark.parametrize("depth", [200, 490, 900, 100_000])
+def test_a_body_nested_very_deeply_is_refused(depth: int) -> None:
+    body = b'{"model": "canary-native", "tools": ' + b"[" * depth + b"]" * depth + b"}"
+    server = replay()
+    assert server.find("POST", "/api/chat", body) is None
+    assert server.nearest("POST", "/api/chat", body)
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999", "-1e999", "10" * 200])
+def test_numbers_that_are_none_and_text_that_is_no_utf8(number: str) -> None:
+    server = replay()
+    options = f'{{"num_predict": {number}, "num_ctx": {number}}}'
+    messages = '[{"role": "user", "content": "\\ud800 [[good]]"}]'
+    body = f'{{"model": "canary-native", "messages": {messages}, "options": {options}}}'
+    if server.find("POST", "/api/chat", body.encode()) is None:
+        assert server.nearest("POST", "/api/chat", body.encode())
 
 
 _JSON = st.recursive(

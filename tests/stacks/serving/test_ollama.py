@@ -283,6 +283,10 @@ def test_remedies_name_outcomes_that_exist_and_are_filled() -> None:
     server_error = remedy_for("parser.server_error", facts)
     assert server_error is not None
     assert "PARSER qwen3" in server_error
+    unread = remedy_for("parser.server_error", {"model": "phi3"})
+    assert unread is not None
+    assert "see what the model writes" in unread
+    assert "{" not in unread.replace("{{", "")
 
 
 _ANY = st.recursive(
