@@ -51,7 +51,7 @@ async def _none(name: str, target: Target) -> ProbeResult:
             why = "no call was delivered, and the text of the known call is missing too"
             return ran(name, "partial", why, reply=reply)
         return ran(name, "yes", "the known call came as text, not as a call", reply=reply)
-    if reply.call_in_text:
+    if reply.called_in_text:
         return ran(name, "yes", "the model wrote a call, and it was delivered as text", reply=reply)
     free = await weather(target, name)
     if free.calls:
@@ -90,7 +90,7 @@ def _forced(name: str, target: Target, reply: Reply, wanted: str | None) -> Prob
         return ran(name, "yes", "a call was forced; the output limit ended it", reply=reply)
     if reply.called:
         return ran(name, "yes", "a call was forced", reply=reply)
-    if reply.call_in_text and wanted is None and prose_script(target) is None:
+    if reply.called_in_text and (wanted in reply.called_in_text or (wanted is None and prose_script(target) is None)):
         return ran(name, "unknown", "a call stands in the text: forced or not, it was not delivered", reply=reply)
     if reply.limit_reached:
         if _written_freely(target, reply, wanted):

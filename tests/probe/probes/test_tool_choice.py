@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,13 @@ def leaves_text(body: dict[str, Any]) -> Any:
     return completion(GOOD)
 
 
+def forces_without_parsing(body: dict[str, Any]) -> Any:
+    tool = "get_time" if choice(body) == "named" else "get_weather"
+    field = "zone" if choice(body) == "named" else "city"
+    written = json.dumps({"name": tool, "arguments": {field: "x"}})
+    return completion(f"<tool_call>\n{written}\n</tool_call>")
+
+
 def runs_out(body: dict[str, Any]) -> Any:
     return completion("Well, well, ", finish="length", spent=96)
 
@@ -67,6 +75,7 @@ def runs_out(body: dict[str, Any]) -> Any:
         (always_calls, "yes ignored unknown ignored"),
         (refuses_objects, "yes yes yes refused"),
         (leaves_text, "unknown yes unknown ignored"),
+        (forces_without_parsing, "unknown yes unknown unknown"),
         (runs_out, "unknown unknown unknown unknown"),
     ],
 )
