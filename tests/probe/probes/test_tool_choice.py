@@ -115,3 +115,17 @@ async def test_no_trigger_of_a_canary_is_sent_to_a_users_model(tmp_path: Path) -
         await tool_choice.probe(target)
     assert seen
     assert all("[[" not in each for each in seen)
+
+
+@pytest.mark.parametrize(
+    ("text", "support"),
+    [
+        ('{\n   "zone": "aaa', "yes"),
+        (GOOD + "\nand on and on", "ignored"),
+        (GOOD[:40], "unknown"),
+        ("  \n", "unknown"),
+    ],
+)
+async def test_a_known_answer_tells_whether_a_cut_one_was_forced(tmp_path: Path, text: str, support: str) -> None:
+    async with simulated_target(lambda body: completion(text, finish="length", spent=96), tmp_path, known=True) as t:
+        assert by_name(await tool_choice.probe(t))["named"].support == support
