@@ -102,7 +102,10 @@ def _cut_short(name: str, target: Target, reply: Reply, wanted: str | None) -> P
     """The limit ended the answer before a call: a known answer tells whether something was forced until then."""
     free = script(target, "good" if wanted is not None else prose_script(target) or "")
     came = reply.text.strip()
-    if free and free.strip() in came:
+    if free and free.strip() in came and len(came) > len(free.strip()):
+        why = "the known text came, and then the model was kept from ending until the output limit"
+        return ran(name, "partial", why, reply=reply)
+    if free and free.strip() == came:
         why = "the known text came as it is written freely: nothing was forced"
         return ran(name, "ignored", why, reply=reply, outcome="protocol.choice_ignored")
     if free and came and not free.startswith(came):

@@ -121,7 +121,8 @@ async def test_no_trigger_of_a_canary_is_sent_to_a_users_model(tmp_path: Path) -
     ("text", "support"),
     [
         ('{\n   "zone": "aaa', "yes"),
-        (GOOD + "\nand on and on", "ignored"),
+        (GOOD + "\nand on and on", "partial"),
+        (GOOD, "ignored"),
         (GOOD[:40], "unknown"),
         ("  \n", "unknown"),
     ],
