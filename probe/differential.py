@@ -179,7 +179,7 @@ async def _by_stream(search: _Search) -> Differential:
     why, outcome = "no channel shows what the model writes, and the stream says the same", ""
     if not streamed.arrived and not plain.arrived:
         why = f"neither form brings a turn: {plain.error}"
-    elif (streamed.calls or streamed.call_in_text) and not plain.calls:
+    elif (streamed.calls or streamed.called_in_text) and not plain.calls:
         support, outcome = "no", "parser.stream_differs"
         why = "the stream carries a call that the plain answer lacks"
     elif plain.calls and not streamed.calls:

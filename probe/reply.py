@@ -105,11 +105,12 @@ class Reply:
         return tuple(judged.call.name or "" for judged in self.calls)
 
     @property
-    def call_in_text(self) -> bool:
-        """Whether a call to an offered tool stands in the text."""
+    def called_in_text(self) -> tuple[str, ...]:
+        """Names of the calls to offered tools that stand in the text."""
         if self.facts is None or not self.text:
-            return False
-        return bool(find_calls(self.text, self.facts.tools if self.facts.offers else None).standing)
+            return ()
+        scan = find_calls(self.text, self.facts.tools if self.facts.offers else None)
+        return tuple(found.call.name for found in scan.standing)
 
     @property
     def finish(self) -> str | None:

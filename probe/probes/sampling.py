@@ -101,7 +101,8 @@ def stop_in(text: str) -> str | None:
 async def _n(name: str, target: Target) -> ProbeResult:
     if target.stack.chat_path.rstrip("/").endswith("/api/chat"):
         return not_applicable(name, "this route has no such field")
-    reply = await chat(target, _body(target, n=2), name)
+    # Servers may refuse several choices of greedy sampling, for they would all be the same.
+    reply = await chat(target, _body(target, n=2, temperature=1), name)
     if not reply.arrived:
         return no_turn(name, reply)
     choices = reply.answer.get("choices")

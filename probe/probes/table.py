@@ -27,9 +27,10 @@ from probe.target import Target
 
 @dataclass(frozen=True, slots=True)
 class ProbeEntry:
-    """One probe. `requests` and `generations` are the most that it sends, renderings included; what several probes
-    share is sent once. `changes`: it needs `--disruptive`. `better_with` names what its answer gains from: `render`
-    (the server shows the prompt), `identity` (its metadata were read), `known_text` (a canary)."""
+    """One probe. `requests` and `generations` are the most that it sends, renderings included (of up to two requests
+    each); what several probes share is sent once. `changes`: it needs `--disruptive`. `better_with` names what its
+    answer gains from: `render` (the server shows the prompt), `identity` (its metadata were read), `known_text` (a
+    canary)."""
 
     name: str
     about: str
@@ -46,9 +47,9 @@ PROBES: tuple[ProbeEntry, ...] = (
     ProbeEntry("tool_choice", "whether tool_choice is obeyed", tool_choice.probe, 6, 6, better_with=("known_text",)),
     ProbeEntry("parallel", "two calls in one turn", parallel.probe, 2, 2, better_with=("known_text",)),
     ProbeEntry("streaming", "stream against plain answer", streaming.probe, 7, 7, better_with=("known_text",)),
-    ProbeEntry("reasoning", "the switch for reasoning, and its field", reasoning.probe, 5, 3, better_with=("render",)),
+    ProbeEntry("reasoning", "the switch for reasoning, and its field", reasoning.probe, 9, 3, better_with=("render",)),
     ProbeEntry("formats", "response_format and grammar", formats.probe, 4, 4),
-    ProbeEntry("history", "tool calls and results in the history", history.probe, 13, 6, better_with=("render",)),
+    ProbeEntry("history", "tool calls and results in the history", history.probe, 20, 6, better_with=("render",)),
     ProbeEntry("limits", "context, schema size, number of tools", limits.probe, 17, 17, better_with=("identity",)),
     ProbeEntry("sampling", "fields that are honoured or ignored", sampling.probe, 9, 9),
     ProbeEntry("determinism", "one request twice", determinism.probe, 4, 4),

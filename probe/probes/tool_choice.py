@@ -51,7 +51,7 @@ async def _none(name: str, target: Target) -> ProbeResult:
             why = "no call was delivered, and the text of the known call is missing too"
             return ran(name, "partial", why, reply=reply)
         return ran(name, "yes", "the known call came as text, not as a call", reply=reply)
-    if reply.call_in_text:
+    if reply.called_in_text:
         return ran(name, "yes", "the model wrote a call, and it was delivered as text", reply=reply)
     free = await weather(target, name)
     if free.calls:
@@ -90,17 +90,25 @@ def _forced(name: str, target: Target, reply: Reply, wanted: str | None) -> Prob
         return ran(name, "yes", "a call was forced; the output limit ended it", reply=reply)
     if reply.called:
         return ran(name, "yes", "a call was forced", reply=reply)
-    if reply.call_in_text and wanted is None and prose_script(target) is None:
+    if reply.called_in_text and (wanted in reply.called_in_text or (wanted is None and prose_script(target) is None)):
         return ran(name, "unknown", "a call stands in the text: forced or not, it was not delivered", reply=reply)
     if reply.limit_reached:
-        if _written_freely(target, reply, wanted):
-            why = "the known text came as it is written freely: nothing was forced"
-            return ran(name, "ignored", why, reply=reply, outcome="protocol.choice_ignored")
-        return ran(name, "unknown", "the output limit ended the answer before a call", reply=reply)
+        return _cut_short(name, target, reply, wanted)
     why = "accepted, and the answer ends without a call"
     return ran(name, "ignored", why, reply=reply, outcome="protocol.choice_ignored")
 
 
-def _written_freely(target: Target, reply: Reply, wanted: str | None) -> bool:
+def _cut_short(name: str, target: Target, reply: Reply, wanted: str | None) -> ProbeResult:
+    """The limit ended the answer before a call: a known answer tells whether something was forced until then."""
     free = script(target, "good" if wanted is not None else prose_script(target) or "")
-    return free is not None and free.strip() in reply.text
+    came = reply.text.strip()
+    if free and free.strip() in came and len(came) > len(free.strip()):
+        why = "the known text came, and then the model was kept from ending until the output limit"
+        return ran(name, "partial", why, reply=reply)
+    if free and free.strip() == came:
+        why = "the known text came as it is written freely: nothing was forced"
+        return ran(name, "ignored", why, reply=reply, outcome="protocol.choice_ignored")
+    if free and came and not free.startswith(came):
+        why = "what came is not what the model writes freely: it was forced, and the output limit ended it"
+        return ran(name, "yes", why, reply=reply)
+    return ran(name, "unknown", "the output limit ended the answer before a call", reply=reply)

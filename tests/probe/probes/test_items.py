@@ -70,6 +70,7 @@ async def test_nothing_that_may_wedge_is_sent_without_consent(tmp_path: Path) ->
         assert target.asker.budget.spent == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", PROBES, ids=[entry.name for entry in PROBES])
 async def test_no_probe_costs_more_than_it_says(tmp_path: Path, entry: Any) -> None:
     for number, known in enumerate((False, True)):

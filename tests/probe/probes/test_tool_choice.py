@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,13 @@ def leaves_text(body: dict[str, Any]) -> Any:
     return completion(GOOD)
 
 
+def forces_without_parsing(body: dict[str, Any]) -> Any:
+    tool = "get_time" if choice(body) == "named" else "get_weather"
+    field = "zone" if choice(body) == "named" else "city"
+    written = json.dumps({"name": tool, "arguments": {field: "x"}})
+    return completion(f"<tool_call>\n{written}\n</tool_call>")
+
+
 def runs_out(body: dict[str, Any]) -> Any:
     return completion("Well, well, ", finish="length", spent=96)
 
@@ -67,6 +75,7 @@ def runs_out(body: dict[str, Any]) -> Any:
         (always_calls, "yes ignored unknown ignored"),
         (refuses_objects, "yes yes yes refused"),
         (leaves_text, "unknown yes unknown ignored"),
+        (forces_without_parsing, "unknown yes unknown unknown"),
         (runs_out, "unknown unknown unknown unknown"),
     ],
 )
@@ -106,3 +115,18 @@ async def test_no_trigger_of_a_canary_is_sent_to_a_users_model(tmp_path: Path) -
         await tool_choice.probe(target)
     assert seen
     assert all("[[" not in each for each in seen)
+
+
+@pytest.mark.parametrize(
+    ("text", "support"),
+    [
+        ('{\n   "zone": "aaa', "yes"),
+        (GOOD + "\nand on and on", "partial"),
+        (GOOD, "ignored"),
+        (GOOD[:40], "unknown"),
+        ("  \n", "unknown"),
+    ],
+)
+async def test_a_known_answer_tells_whether_a_cut_one_was_forced(tmp_path: Path, text: str, support: str) -> None:
+    async with simulated_target(lambda body: completion(text, finish="length", spent=96), tmp_path, known=True) as t:
+        assert by_name(await tool_choice.probe(t))["named"].support == support
