@@ -82,7 +82,7 @@ class Asker:
         self.base_url = session.base_url(upstream)
         self.budget = budget or Budget()
         self.headers = dict(headers or {})
-        self._next = numbers or itertools.count(1).__next__
+        self.numbers = numbers or itertools.count(1).__next__
         self._follower = JournalFollower(session.folder)
         self._exchanges: dict[int, Exchange] = {}
         self._judged: dict[int, Classified] = {}
@@ -112,7 +112,7 @@ class Asker:
         Raises BudgetSpentError, NotAllowedError before anything is sent.
         """
         self.budget.charge(ask)
-        number = self._next()
+        number = self.numbers()
         allowed = min(ask.seconds or ANSWER_SECONDS, self.budget.seconds_left)
         began = time.monotonic()
         answer = _Reading()
@@ -148,21 +148,25 @@ class Asker:
 
     async def exchange(self, answer: Answer) -> Exchange | None:
         """The record of an answer; None where nothing was recorded (never sent, or the record is broken)."""
-        if not answer.number:
+        return await self.recorded(answer.number)
+
+    async def recorded(self, number: int) -> Exchange | None:
+        """The record of the ask with this number; None as in `exchange`."""
+        if not number:
             return None
         until = time.monotonic() + RECORD_SECONDS
-        while answer.number not in self._exchanges:
+        while number not in self._exchanges:
             try:
                 for exchange in self._follower.poll():
                     self._take(exchange)
             except OSError:
                 return None
-            if answer.number in self._exchanges:
+            if number in self._exchanges:
                 break
             if time.monotonic() > until:
                 return None
             await asyncio.sleep(_POLL_SECONDS)
-        return self._exchanges[answer.number]
+        return self._exchanges[number]
 
     async def judged(self, answer: Answer) -> Classified | None:
         """The verdict on an answer by what stands on the wire, looking back at earlier ones of this run."""

@@ -145,7 +145,7 @@ async def _by_log_probabilities(search: _Search) -> RawText | None:
         return None
     cut = reply.finish == "length"
     words = [str(token.get("token", "")) for token in tokens if isinstance(token, dict)]
-    text = ended(text_of_tokens(words, spelled=search.target.stack.name == "mlx_server"))
+    text = ended(text_of_tokens(words, by_spelling=search.target.stack.name == "mlx_server"))
     return RawText(text, "log-probabilities of the chat answer", (), reply.cite_body(), cut)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from proxy.classify import judge
+from proxy.classify import Classified, judge
 from proxy.classify.sighted import sighted
 from proxy.exchange_view import view_of
 from proxy.present import answered_lines
+from proxy.served import UNKNOWN_SERVER, ServerFacts
 from results.exchange import Exchange
+from results.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,25 @@ class Finding:
             yield f"         {line}"
 
 
-def known_answer_findings(exchanges: Iterable[Exchange], known_text: str) -> list[Finding]:
-    """Judge exchanges whose model is known to have written `known_text`, in order of attempt."""
+def known_answer_verdict(
+    exchange: Exchange, known_text: str, server: ServerFacts = UNKNOWN_SERVER
+) -> tuple[Classified, Outcome]:
+    """The blind classification of one exchange, and its outcome once the model is known to have written
+    `known_text`."""
+    classified = judge(view_of(exchange, *server))
+    return classified, sighted(classified.facts, classified.outcome, known_text)
+
+
+def known_answer_findings(
+    exchanges: Iterable[Exchange], known_text: str, servers: Mapping[str, ServerFacts] | None = None
+) -> list[Finding]:
+    """Judge exchanges whose model is known to have written `known_text`, in order of attempt. `servers`: what is known
+    of the servers, by upstream name."""
+    told = servers or {}
     findings = []
     for exchange in exchanges:
-        classified = judge(view_of(exchange))
-        outcome = sighted(classified.facts, classified.outcome, known_text)
+        server = told.get(exchange.upstream, UNKNOWN_SERVER)
+        classified, outcome = known_answer_verdict(exchange, known_text, server)
         assembled = classified.facts.assembled
         body = exchange.response.body if exchange.response else b""
         came = [line[2:] for line in answered_lines(assembled, body) if not line.startswith(("  finish:", "  odd:"))]

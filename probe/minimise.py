@@ -15,6 +15,8 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from probe.asking import Asker, BudgetSpentError
+from proxy.classify.sighted import sighted
+from results.exchange import Exchange
 from stacks.serving.base import Ask
 
 T = TypeVar("T")
@@ -246,12 +248,31 @@ class _Search:
             return None
 
 
-def fails_alike(asker: Asker, path: str, outcome: str, *, seconds: float | None = None) -> Fails:
-    """A predicate that sends each candidate to `path` and compares the verdict with `outcome` (`layer.code`)."""
+def fails_alike(
+    asker: Asker, path: str, outcome: str, *, known_text: str | None = None, seconds: float | None = None
+) -> Fails:
+    """A predicate that sends each candidate to `path` and compares the verdict with `outcome` (`layer.code`);
+    `known_text`: what the model is known to write, for a sighted verdict."""
 
     async def fails(candidate: dict[str, Any]) -> bool:
         ask = Ask("POST", path, candidate, purpose="minimise", generates=True, seconds=seconds)
         judged = await asker.judged(await asker.ask(ask, probe="minimise"))
-        return judged is not None and judged.outcome.name == outcome
+        if judged is None:
+            return False
+        verdict = judged.outcome if known_text is None else sighted(judged.facts, judged.outcome, known_text)
+        return verdict.name == outcome
 
     return fails
+
+
+def recorded_request(exchange: Exchange) -> tuple[str, dict[str, Any]] | None:
+    """Path and body of a recorded request, to be sent again; None where its body is no JSON object, or was not kept
+    whole (a masked secret in it is sent as it was masked)."""
+    request = exchange.request
+    if request is None or not request.complete:
+        return None
+    try:
+        body = json.loads(request.body)
+    except (ValueError, RecursionError):
+        return None
+    return (request.forwarded_target, body) if isinstance(body, dict) else None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from stacks.token_bytes import byte_alphabet
+from stacks.serving.mlx_server import spelled
 
 END_MARKS = (
     "<|im_end|>",
@@ -30,20 +28,6 @@ def ended(text: str) -> str:
     return text
 
 
-def text_of_tokens(tokens: list[str], *, spelled: bool) -> str:
-    """The text of tokens. `spelled`: they are given as a tokenizer's vocabulary spells them (byte-level in GPT-2's
-    alphabet, or with U+2581 for the space); added tokens stand for themselves."""
-    if not spelled:
-        return "".join(tokens)
-    alphabet = byte_alphabet()
-    data = bytearray()
-    for token in tokens:
-        if "\u2581" in token:
-            data += token.replace("\u2581", " ").encode("utf-8", "surrogatepass")
-        elif re.fullmatch(r"<0x[0-9A-F]{2}>", token):
-            data.append(int(token[3:5], 16))
-        elif all(character in alphabet for character in token):
-            data += bytes(alphabet[character] for character in token)
-        else:
-            data += token.encode("utf-8", "surrogatepass")
-    return data.decode("utf-8", "replace")
+def text_of_tokens(tokens: list[str], *, by_spelling: bool) -> str:
+    """The text of tokens. `by_spelling`: they are given as a tokenizer's vocabulary spells them."""
+    return spelled(tokens) if by_spelling else "".join(tokens)

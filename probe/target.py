@@ -24,6 +24,8 @@ class Target:
     version: Fact = field(default_factory=lambda: unknown("the server was not asked"))
     identity: ModelIdentity | None = None
     known_text: str | None = None
+    silent: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
+    """Requests in a row that brought no answer in time: those that generate (True), and those that do not."""
     scripts: Mapping[str, str] = field(default_factory=dict)
     """What a known-answer model writes to `[[name]]`, where that is not the default canary's."""
     replies: dict[str, Reply] = field(default_factory=dict)

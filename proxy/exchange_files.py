@@ -84,9 +84,17 @@ def from_case(case: dict[str, Any], attempt: int = 1) -> FileExchange:
         detail,
         stack=str(case.get("stack") or ""),
         stack_version=str(case.get("stack_version") or ""),
+        launch_flags=_flags_of(case.get("launch_flags")),
         prompt_tokens_estimate=estimate if isinstance(estimate, int) else None,
     )
     return FileExchange(str(case.get("id") or attempt), view, request_raw, response_raw, None, case)
+
+
+def _flags_of(value: Any) -> tuple[str, ...] | None:
+    """Launch flags as a file has them: a list, or one line of text; None where it says nothing."""
+    if isinstance(value, str):
+        return tuple(value.split()) or None
+    return tuple(str(flag) for flag in value) if isinstance(value, list) else None
 
 
 def _case_body(got: dict[str, Any], headers: list[tuple[str, str]]) -> bytes:
@@ -100,6 +108,7 @@ def _case_body(got: dict[str, Any], headers: list[tuple[str, str]]) -> bytes:
 def captures(lines: list[bytes]) -> Iterator[FileExchange]:
     """Lines of a captures file, in order; a `meta` line names the server. Raises ExchangeFileError on a bad line."""
     stack = version = ""
+    flags: tuple[str, ...] | None = None
     attempt = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -112,10 +121,11 @@ def captures(lines: list[bytes]) -> Iterator[FileExchange]:
             raise ExchangeFileError(f"line {number} is no JSON object")
         if record.get("kind") == "meta":
             stack, version = server_of(str(record.get("server") or ""), str(record.get("version") or ""))
+            flags = _flags_of(record.get("launch"))
             continue
         if "response_raw" in record or "response_raw_base64" in record:
             attempt += 1
-            yield from_capture(record, attempt, stack, version)
+            yield from_capture(record, attempt, stack, version, flags)
         elif isinstance(record.get("chunks"), list):
             for exchange in from_connection(record, attempt + 1, stack, version):
                 attempt += 1
@@ -177,7 +187,9 @@ _ENDED = {
 }
 
 
-def from_capture(record: dict[str, Any], attempt: int, stack: str, version: str) -> FileExchange:
+def from_capture(
+    record: dict[str, Any], attempt: int, stack: str, version: str, flags: tuple[str, ...] | None = None
+) -> FileExchange:
     """One line of a captures file: raw response bytes, and the request that they answer."""
     asked = as_object(record.get("request"))
     request_raw = write_request(
@@ -199,6 +211,7 @@ def from_capture(record: dict[str, Any], attempt: int, stack: str, version: str)
     seconds = record.get("seconds")
     micros = round(seconds * 1_000_000) if isinstance(seconds, (int, float)) and 0 <= seconds < 1e9 else None
     view = view_from(attempt, request, response, end, ended, stack=stack, stack_version=version, duration_us=micros)
+    view.launch_flags = flags
     known = record.get("canary_text")
     return FileExchange(
         str(record.get("id") or attempt), view, request_raw, response_raw, known if isinstance(known, str) else None

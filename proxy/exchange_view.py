@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
 
 from proxy.classify import Classified, ExchangeView, RunMemory, classify, judge
 from proxy.classify.facts import Facts
 from proxy.classify.sighted import sighted
 from proxy.classify.view import COMPLETE
+from proxy.served import UNKNOWN_SERVER, ServerFacts
 from results.compat import TurnText, aqbe_compat, dense_compat, fallback_has_calls, paper_compat
 from results.exchange import Exchange, HttpMessage
 from results.labels import PROJECTIONS
@@ -19,8 +21,7 @@ UNJUDGED = frozenset({"open"})
 """Ends of attempts that are not over; they get no outcome yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageMap:
+class MessageMap(msgspec.Struct, frozen=True):
     """Body offsets to wire offsets of a recorded message."""
 
     message: HttpMessage
@@ -30,14 +31,15 @@ class MessageMap:
         return self.message.wire_range(start, end)
 
 
-def view_of(exchange: Exchange, stack: str = "", stack_version: str = "") -> ExchangeView:
-    """The view of one recorded attempt. `stack` and `stack_version`: what the manifest knows of its upstream."""
+def view_of(
+    exchange: Exchange, stack: str = "", stack_version: str = "", launch_flags: tuple[str, ...] | None = None
+) -> ExchangeView:
+    """The view of one recorded attempt. The rest is what the manifest knows of the server behind its upstream."""
     request, response = exchange.request, exchange.response
     whole = response is None or response.complete
     wire = WireExchange(
         method=request.method if request else "",
         target=request.forwarded_target if request else "",
-        request_headers=request.headers if request else (),
         request_body=request.body if request else b"",
         status=response.status if response else 0,
         response_headers=response.headers if response else (),
@@ -51,6 +53,7 @@ def view_of(exchange: Exchange, stack: str = "", stack_version: str = "") -> Exc
         end_detail=exchange.end_detail,
         stack=stack,
         stack_version=stack_version,
+        launch_flags=launch_flags,
         response_length=len(exchange.wire("response")),
         duration_us=exchange.ended_at_us,
         tags=dict(exchange.tags),
@@ -117,17 +120,16 @@ def judged_of(classified: Classified, known_text: str | None = None, labels: str
 
 
 def classify_run(
-    exchanges: Iterable[Exchange], stacks: dict[str, tuple[str, str]] | None = None, labels: str | None = None
+    exchanges: Iterable[Exchange], servers: Mapping[str, ServerFacts] | None = None, labels: str | None = None
 ) -> Iterator[Judged]:
-    """Judge a run in order, one exchange at a time, in memory that does not grow with it. `stacks` gives (stack,
-    version) by upstream name. Attempts that are still going on get no outcome."""
+    """Judge a run in order, one exchange at a time, in memory that does not grow with it. `servers` is what is known
+    by upstream name (`proxy.served.servers_of`). Attempts that are still going on get no outcome."""
     memory = RunMemory()
-    known = stacks or {}
+    known = {} if servers is None else servers
     for exchange in exchanges:
         if exchange.end in UNJUDGED:
             continue
-        stack, version = known.get(exchange.upstream, ("", ""))
-        classified = judge(view_of(exchange, stack, version), memory)
+        classified = judge(view_of(exchange, *known.get(exchange.upstream, UNKNOWN_SERVER)), memory)
         classified.remember(memory)
         yield judged_of(classified, labels=labels)
 

@@ -40,7 +40,6 @@ def view_from(
     wire = WireExchange(
         method=request.method or "POST",
         target=request.target,
-        request_headers=request.headers,
         request_body=request.body,
         status=response.status,
         response_headers=response.headers,

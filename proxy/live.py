@@ -8,6 +8,7 @@ from pathlib import Path
 
 from proxy.exchange_view import classify_run
 from proxy.present import live_row
+from proxy.served import ServerFacts, servers_of
 from results.exchange import Exchange
 from results.follow import JournalFollower
 
@@ -18,7 +19,9 @@ class LiveOutcomes:
     """Calls `tell(line)` for each exchange that has ended, until closed; `close` tells what is left."""
 
     def __init__(self, folder: Path, tell: Callable[[str], None]) -> None:
+        self._folder = folder
         self._follower = JournalFollower(folder)
+        self._servers: dict[str, ServerFacts] = {}
         self._tell = tell
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stacktap-live", daemon=True)
@@ -37,6 +40,8 @@ class LiveOutcomes:
         while True:
             stopping = self._stop.is_set()
             for exchange in self._follower.poll():
+                if not self._servers:
+                    self._servers.update(servers_of(self._folder))
                 self._last = exchange
                 yield exchange
             if stopping:
@@ -46,7 +51,7 @@ class LiveOutcomes:
 
     def _run(self) -> None:
         try:
-            for judged in classify_run(self._endless()):
+            for judged in classify_run(self._endless(), self._servers):
                 if self._last is not None:
                     self._tell(live_row(self._last, judged))
         except OSError as failure:

@@ -14,6 +14,7 @@ import msgspec
 
 from proxy.classify import judge
 from proxy.exchange_view import classify_run, view_of
+from proxy.served import servers_of
 from results.exchange import Exchange
 from results.outcomes import Judged
 from results.reader import RunReader
@@ -293,7 +294,7 @@ def summary_facts(reader: RunReader) -> dict[str, Any]:
     outcomes: Counter[str] = Counter()
     ran: Counter[str] = Counter()
     stopped: dict[str, tuple[int, str | None]] = {}
-    for judged in classify_run(seen(reader)):
+    for judged in classify_run(seen(reader), servers_of(reader.folder)):
         outcome = judged.outcome
         outcomes[outcome.name] += 1
         if outcome.name != "ok.service":

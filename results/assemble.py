@@ -45,6 +45,8 @@ class RequestBook:
 class _Stream:
     """One direction being put together."""
 
+    __slots__ = ("complete", "data", "decoded", "decoded_start", "pieces", "sound", "total", "withheld")
+
     def __init__(self) -> None:
         self.data = bytearray()
         self.pieces: list[Piece] = []
@@ -73,8 +75,10 @@ class _Stream:
 
     def follow(self, line: Chunk) -> bool:
         """Take in a read that is all text and follows the one before, as nearly all do; False for any other."""
-        start, data = line.start, (line.data or "").encode()
-        if line.offset is not None or not start == self.total == len(self.data) or not 0 < len(data) == line.bytes:
+        if line.complete or line.data is None or line.offset is not None:
+            return False
+        start, data = line.start, line.data.encode()
+        if not start == self.total == len(self.data) or not 0 < len(data) == line.bytes:
             return False
         if line.base64 is not None or line.parts is not None:
             return False
@@ -125,6 +129,8 @@ class _Stream:
 class OpenAttempt:
     """An attempt whose lines are still coming."""
 
+    __slots__ = ("_request", "_segment", "_streams", "attempt", "damage", "notes")
+
     def __init__(self, attempt: int) -> None:
         self.attempt = attempt
         self.damage: list[str] = []
@@ -141,7 +147,12 @@ class OpenAttempt:
     @property
     def size(self) -> int:
         """Bytes held of both directions."""
-        return sum(len(stream.data) + len(stream.decoded) for stream in self._streams.values())
+        return sum([len(stream.data) + len(stream.decoded) for stream in self._streams.values()])
+
+    def follow(self, line: Chunk) -> bool:
+        """Take in a read as nearly all are: text that follows the one before it. False (and nothing done) for any
+        other, which `add` takes."""
+        return self._streams[line.direction].follow(line)
 
     def add(self, line: Line, book: RequestBook) -> None:
         """Take in one line. Raises ValueError (and remembers the damage) where it does not fit what came before."""
@@ -153,9 +164,8 @@ class OpenAttempt:
 
     def _add(self, line: Line, book: RequestBook) -> None:
         if isinstance(line, Chunk):
-            stream = self._streams[line.direction]
-            if line.complete or line.data is None or not stream.follow(line):
-                self._take(stream, line.at_us, line.start, line, book)
+            if not self.follow(line):
+                self._take(self._streams[line.direction], line.at_us, line.start, line, book)
         elif isinstance(line, Request):
             if self._request is not None:
                 raise ValueError(f"a second request line for attempt {line.attempt}")

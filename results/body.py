@@ -5,12 +5,14 @@ Chunked framing: RFC 9112 section 7.1. Content codings: `results.coding`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
+
+import msgspec
 
 from results.coding import CodingError, ContentDecoder
-from results.http1 import whole_chunk
+from results.http1 import plain_chunks, whole_chunk
 
 MAX_BODY_BYTES = 1 << 30
 """Decoded bodies are cut at this size (1 GiB), against decompression bombs."""
@@ -84,7 +86,7 @@ class PayloadSplitter:
         return True
 
 
-class BodySegment(NamedTuple):
+class BodySegment(msgspec.Struct, frozen=True, gc=False):
     """Body bytes `start` to `end` came from wire bytes `wire_start` to `wire_end` of the message.
 
     Equal lengths: byte for byte. Different lengths (content coding): the one range as a whole came from the other.
@@ -94,6 +96,10 @@ class BodySegment(NamedTuple):
     end: int
     wire_start: int
     wire_end: int
+
+
+def _end_of(segment: BodySegment) -> int:
+    return segment.end
 
 
 class Body:
@@ -110,9 +116,9 @@ class Body:
         """The smallest wire range of the message that covers body bytes `start` to `end` (exact if not encoded)."""
         low: int | None = None
         high = 0
-        for segment in self.segments:
-            if segment.end <= start or segment.start >= max(end, start + 1):
-                continue
+        for segment in self.segments[bisect_right(self.segments, start, key=_end_of) :]:
+            if segment.start >= max(end, start + 1):
+                break
             exact = segment.end - segment.start == segment.wire_end - segment.wire_start
             first = segment.wire_start + max(0, start - segment.start) if exact else segment.wire_start
             last = segment.wire_end - max(0, segment.end - end) if exact else segment.wire_end
@@ -136,10 +142,14 @@ def decode_body(
     that lies about its coding is given undecoded, with a problem. At most `limit` bytes come out.
     """
     decoder = ContentDecoder(content_encoding) if content_encoding else None
+    ranges: list[tuple[int, int]] = []
+    problems: list[str] = []
     if decoder or chunked:
-        ranges, problems = _payload(wire, start, chunked, pieces)
-    else:
-        ranges, problems = [(start, len(wire))] if len(wire) > start else [], []
+        if decoder is None and (ranges := plain_chunks(wire, start)):
+            start = ranges[-1][1] + 2
+        problems = _add_payload(ranges, wire, start, chunked, pieces)
+    elif len(wire) > start:
+        ranges.append((start, len(wire)))
     if decoder and not decoder.supported:
         problems.append(f"content coding {content_encoding!r} is not known; the body is as on the wire")
     elif decoder:
@@ -150,12 +160,12 @@ def decode_body(
     return _joined(wire, ranges, problems, limit)
 
 
-def _payload(
-    wire: bytes, start: int, chunked: bool, pieces: Iterable[tuple[int, int]]
-) -> tuple[list[tuple[int, int]], list[str]]:
+def _add_payload(
+    ranges: list[tuple[int, int]], wire: bytes, start: int, chunked: bool, pieces: Iterable[tuple[int, int]]
+) -> list[str]:
+    """Add the ranges of the payload from `start` on, cut where a read ends; returns what is wrong with the framing."""
     splitter = PayloadSplitter(chunked=chunked)
     cuts = [start, *sorted({end for _, end in pieces if start < end < len(wire)}), len(wire)]
-    ranges: list[tuple[int, int]] = []
     problems: list[str] = []
     for first, last in pairwise(cuts):
         spans = splitter.feed(wire[first:last])
@@ -164,7 +174,7 @@ def _payload(
             problems.append(f"chunk framing cannot be followed from byte {first} on")
     if chunked and not splitter.done and not splitter.broken:
         problems.append("the last chunk is missing")
-    return ranges, problems
+    return problems
 
 
 def _joined(wire: bytes, ranges: list[tuple[int, int]], problems: list[str], limit: int) -> Body:
@@ -173,7 +183,7 @@ def _joined(wire: bytes, ranges: list[tuple[int, int]], problems: list[str], lim
     for first, last in ranges:
         end = total + last - first
         if segments and segments[-1].wire_end == first:
-            segments[-1] = segments[-1]._replace(end=end, wire_end=last)
+            segments[-1] = msgspec.structs.replace(segments[-1], end=end, wire_end=last)
         else:
             segments.append(BodySegment(total, end, first, last))
         total = end

@@ -6,15 +6,18 @@ read back with `Exchange.wire(direction)[start:end]`. Masked secrets read as `*`
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from results.body import Body, BodySegment, decode_body
 from results.http1 import Framer, Head, Kind
+from results.lazily import lazily
 from results.record import Direction, Note
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, frozen=True, gc=False):
     """One read from a socket: wire bytes `start` to `end`, `at_us` after the first byte of the request."""
 
     at_us: int
@@ -60,7 +63,7 @@ class HttpMessage:
         self._stream = stream
         self._head = head
 
-    @cached_property
+    @lazily
     def headers(self) -> list[tuple[str, str]]:
         """Header fields in order, names as written, duplicates kept."""
         return self._head.headers()
@@ -69,7 +72,7 @@ class HttpMessage:
         """The first value of a header, whatever its case."""
         return _header(self.headers, name, default)
 
-    @cached_property
+    @lazily
     def _decoded(self) -> Body:
         stream, head = self._stream, self._head
         end = self.body_end if stream.withheld is None else min(self.body_end, stream.withheld)
@@ -77,8 +80,9 @@ class HttpMessage:
             self.wire[:end],
             self.body_start,
             chunked=head.chunked,
-            content_encoding=self.header("content-encoding"),
-            pieces=[(piece.start, piece.end) for piece in stream.pieces],
+            # Most heads name no coding, and need not be parsed for it.
+            content_encoding=self.header("content-encoding") if b"content-encoding" in head.raw.lower() else "",
+            pieces=((piece.start, piece.end) for piece in stream.pieces),
         )
         if stream.withheld is not None:
             return self._with_masked(body, stream, end)
@@ -89,7 +93,7 @@ class HttpMessage:
 
     def _with_masked(self, body: Body, stream: WireStream, end: int) -> Body:
         known = min(len(body.data), stream.decoded_start)
-        segments = [segment._replace(end=min(segment.end, known)) for segment in body.segments if segment.start < known]
+        segments = [replace(segment, end=min(segment.end, known)) for segment in body.segments if segment.start < known]
         segments.append(BodySegment(known, known + len(stream.decoded), end, self.body_end))
         problems = [] if known == stream.decoded_start else ["part of the masked body is missing"]
         if not self.complete:
@@ -218,7 +222,7 @@ class Exchange:
         """The fields of the first note of a kind, or None."""
         return next((note.fields for note in self.notes if note.kind == kind), None)
 
-    @cached_property
+    @lazily
     def _request(self) -> tuple[HttpRequest | None, int]:
         stream = self._streams["request"]
         if self._method is None:
@@ -232,7 +236,7 @@ class Exchange:
             stream, head, start, body_end, finished and stream.complete, forwarded=self._forwarded
         ), opaque
 
-    @cached_property
+    @lazily
     def _response(self) -> tuple[HttpResponse | None, int]:
         stream = self._streams["response"]
         if not stream.data:

@@ -28,7 +28,9 @@ _STATUS_BEGIN = re.compile(rb"(?:\r?\n)*\r?(?:H(?:T(?:T(?:P(?:/(?:1(?:\.(?:[0-9]
 _FRAMING = re.compile(rb"\n(transfer-encoding|content-length|upgrade)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r?\n\Z")
 _PLAIN_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
-_HEADER = re.compile(rb"^([^\s:][^:\r\n]*?)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)\n", re.MULTILINE)
+_HEADER = re.compile(r"^([^\s:][^:\r\n]*?)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)\n", re.MULTILINE | re.ASCII)
+_FOLD = re.compile(r"[ \t]*\r?\n[ \t]+")
+_SPACE = " \t\n\r\v\f"
 
 
 class Kind(IntEnum):
@@ -91,9 +93,9 @@ def parse_headers(raw: bytes) -> list[tuple[str, str]]:
     """Header fields of a raw head (the start line is skipped); lines that are no header field are left out."""
     start = raw.find(b"\n", len(raw) - len(raw.lstrip(b"\r\n"))) + 1
     fields = []
-    for name, value in _HEADER.findall(raw, start):
-        joined = re.sub(rb"[ \t]*\r?\n[ \t]+", b" ", value.strip()) if b"\n" in value else value.strip()
-        fields.append((name.decode("latin-1"), joined.decode("latin-1")))
+    for name, value in _HEADER.findall(raw.decode("latin-1"), start):
+        stripped = value.strip(_SPACE)
+        fields.append((name, _FOLD.sub(" ", stripped) if "\n" in stripped else stripped))
     return fields
 
 
@@ -315,6 +317,20 @@ def whole_chunk(data: bytes) -> int:
     return start if start < end == len(data) - 2 and data.endswith(b"\r\n") else 0
 
 
+def plain_chunks(data: bytes, at: int = 0) -> list[tuple[int, int]]:
+    """Where the payload of each whole chunk stands (start, end), from offset `at` on and for as long as chunks are
+    framed as servers write them: a size, CRLF, payload, CRLF. What follows begins 2 bytes behind the last of them."""
+    found: list[tuple[int, int]] = []
+    while (match := _PLAIN_SIZE.match(data, at)) is not None:
+        start = match.end()
+        end = start + int(match[1], 16)
+        at = end + 2
+        if start == end or data[end:at] != b"\r\n":
+            break
+        found.append((start, end))
+    return found
+
+
 class _ChunkedBody:
     """Follows chunked framing (RFC 9112 section 7.1) without copying the data."""
 
@@ -333,9 +349,12 @@ class _ChunkedBody:
 
     def feed(self, data: bytes) -> int:
         """Consume framing; returns how many bytes belong to this body. Raises _BadFramingError on nonsense."""
-        if self.between_chunks and whole_chunk(data):
-            return len(data)
         position = 0
+        if self.between_chunks:
+            if whole_chunk(data):
+                return len(data)
+            found = plain_chunks(data)
+            position = found[-1][1] + 2 if found else 0
         while position < len(data) and not self.done:
             if self._state == "data":
                 step = min(self._left, len(data) - position)

@@ -16,7 +16,18 @@ from results import segments
 from results.assemble import OpenAttempt, RequestBook
 from results.exchange import Exchange
 from results.locks import is_locked
-from results.record import SCHEMA_VERSION, End, Line, NewerSchemaError, Note, Segment, decode, schema_of, segment_of
+from results.record import (
+    SCHEMA_VERSION,
+    Chunk,
+    End,
+    Line,
+    NewerSchemaError,
+    Note,
+    Segment,
+    decode,
+    schema_of,
+    segment_of,
+)
 from results.segments import lost_lines
 
 MAX_LISTED = 100
@@ -121,9 +132,11 @@ class RunReader:
         live = is_locked(self.folder)
         book = RequestBook()
         attempts: dict[int, OpenAttempt] = {}
-        ended: deque[tuple[OpenAttempt, End]] = deque()
+        ended: deque[tuple[OpenAttempt, End, int]] = deque()
         held = 0
         for file, number, line in self._lines():
+            if isinstance(line, Chunk) and line.attempt in attempts and attempts[line.attempt].follow(line):
+                continue
             if isinstance(line, Segment):
                 book.begin_segment(line)
                 continue
@@ -136,13 +149,15 @@ class RunReader:
             except ValueError as error:
                 self.problems.add(file, number, str(error))
             if isinstance(line, End):
-                ended.append((attempts.pop(line.attempt), line))
-                held += opened.size
+                del attempts[line.attempt]
+                size = opened.size
+                ended.append((opened, line, size))
+                held += size
                 while len(ended) > LATE_NOTES or held > LATE_NOTES_BYTES:
-                    first, end = ended.popleft()
-                    held -= first.size
+                    first, end, size = ended.popleft()
+                    held -= size
                     yield first.finish(end)
-        for first, end in ended:
+        for first, end, _ in ended:
             yield first.finish(end)
         self._unsaid_loss(attempts)
         for opened in attempts.values():
@@ -161,10 +176,10 @@ class RunReader:
         return (line for _, _, line in self._lines())
 
     def _other_note(
-        self, note: Note, attempts: dict[int, OpenAttempt], ended: Iterable[tuple[OpenAttempt, End]]
+        self, note: Note, attempts: dict[int, OpenAttempt], ended: Iterable[tuple[OpenAttempt, End, int]]
     ) -> None:
         """A note about the run, or about an attempt that has ended (an engine that stops after its client left)."""
-        late = next((one for one, _ in ended if one.attempt == note.attempt), None)
+        late = next((one for one, _, _ in ended if one.attempt == note.attempt), None)
         if late is not None:
             late.notes.append(note)
             return

@@ -89,6 +89,7 @@ _TABLE: tuple[tuple[str, str, str, str, str], ...] = (
     ("transport.auth", "client", "no", "n", "the server wants a key that was not sent or not accepted"),
     ("transport.rate_limited", "network", "no", "n", "a limit on requests refused this one"),
     ("transport.gateway", "network", "unknown", "n", "a proxy or gateway in front of the server answered instead"),
+    ("transport.buffered", "network", "yes", "y", "a stream was held back on its way and came all at once"),
     ("transport.wrong_route", "client", "no", "n", "the address or method is not one that this server serves"),
     ("transport.host_refused", "config", "no", "n", "the server refused the Host or Origin of the request"),
     ("transport.loading", "stack", "no", "n", "the server is up but the model is not loaded yet"),

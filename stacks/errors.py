@@ -10,8 +10,9 @@ import ast
 import html
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from stacks.jsonspans import StringMap, span_of
 from stacks.jsontext import skip_value
@@ -28,8 +29,7 @@ _MAX_TEXT = 200_000
 _MAX_LITERAL = 20_000
 
 
-@dataclass(slots=True)
-class Nested:
+class Nested(msgspec.Struct):
     """Result of `unwrap`: all messages from the outside in, the innermost error object (None where nothing was
     nested), and the character range of the innermost message in the outer text (None where it cannot be told)."""
 

@@ -7,7 +7,7 @@ delta only, `content: null`, `{}` as arguments, a usage-only chunk, a repeated r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 BREAKING = "breaking"
 DEVIATION = "deviation"
@@ -120,8 +120,7 @@ IRREGULARITIES: dict[str, tuple[str, str]] = {
 client stumbles; `note`: visible, usually harmless) and what it means."""
 
 
-@dataclass(slots=True)
-class Irregularity:
+class Irregularity(msgspec.Struct):
     """One irregularity: its code, a sentence with the values seen, and the first byte range of the body it rests on.
 
     `start` and `end` are offsets into the decoded response body (end exclusive); both are the body's length when the

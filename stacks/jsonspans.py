@@ -29,6 +29,19 @@ def span_of(data: bytes, path: Path, start: int = 0) -> tuple[int, int] | None:
     return (at, skip_value(data, at)) if at < len(data) else None
 
 
+def span_of_read(data: bytes, path: Path) -> tuple[int, int] | None:
+    """`span_of` for a path by which a reader came to a value. Its last key names that value where it stands once in the
+    text, and no key hides behind an escape (`\\u0061`); then the way there need not be gone again."""
+    key = path[-1] if path else 0
+    if isinstance(key, str) and key.isidentifier() and b"\\u00" not in data:
+        quoted = b'"%b"' % key.encode()
+        at = data.find(quoted)
+        if at >= 0 and data.find(quoted, at + 1) < 0 and (found := MEMBER.match(data, at)) is not None:
+            at = found.end()
+            return (at, skip_value(data, at)) if at < len(data) else None
+    return span_of(data, path)
+
+
 def _member(data: bytes, at: int, key: str) -> int | None:
     if data[at : at + 1] != b"{":
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 MAX_DEPTH = 200
 """Containers nested deeper than this are skipped, noted and read as None."""
@@ -29,8 +29,7 @@ class _Unparsed:
 UNPARSED = _Unparsed()
 
 
-@dataclass(slots=True)
-class JsonNote:
+class JsonNote(msgspec.Struct):
     """What a plain reader hides or refuses. Codes: duplicate_key, nonstandard_number, lone_surrogate,
     control_character, bad_escape, invalid_utf8, too_deep, truncated, trailing_data, syntax, empty, byte_order_mark,
     huge_number. `start`/`end` are byte offsets in the text read."""
@@ -41,12 +40,11 @@ class JsonNote:
     end: int
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(msgspec.Struct):
     """Result of `read`: the value (UNPARSED where nothing could be read), the notes, and the end of the value."""
 
     value: object
-    notes: list[JsonNote] = field(default_factory=list)
+    notes: list[JsonNote] = msgspec.field(default_factory=list)
     end: int = 0
 
     def has(self, code: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stacks.dialects.exchange import Assembled, Event
-from stacks.jsonspans import StringMap, span_of
+from stacks.jsonspans import StringMap, span_of, span_of_read
 from stacks.strictjson import Path
 from stacks.turn import Fragment
 
@@ -24,7 +24,7 @@ def ranges(assembled: Assembled, fragments: Iterable[Fragment]) -> list[Range]:
             found.append(span_of(assembled.request_body, path) or (0, len(assembled.request_body)))
             continue
         event = assembled.events[number]
-        span = span_of(event.data, path)
+        span = span_of_read(event.data, path)
         found.append((event.start, event.end) if span is None else _in_body(event, span))
     return found
 
@@ -38,7 +38,7 @@ def text_ranges(assembled: Assembled, fragments: Iterable[Fragment], first: int,
         if passed >= last:
             break
         event = assembled.events[number]
-        span = span_of(event.data, path)
+        span = span_of_read(event.data, path)
         if span is None or event.data[span[0] : span[0] + 1] != b'"':
             continue
         decoded = StringMap(event.data[span[0] : span[1]], span[0])
@@ -53,6 +53,7 @@ def text_extent(assembled: Assembled, fragments: Iterable[Fragment], first: int,
     """From the start of the first to the end of the last range that `text_ranges` gives, or None where it gives none.
     Of the fragments in between the length alone is asked, which the value that was read tells."""
     low: int | None = None
+    part: Range | None
     high = passed = 0
     for number, path in fragments:
         if passed >= last:
@@ -62,15 +63,20 @@ def text_extent(assembled: Assembled, fragments: Iterable[Fragment], first: int,
         if length is not None and (passed + length <= first or (low is not None and passed + length < last)):
             passed += length
             continue
-        span = span_of(event.data, path)
+        span = span_of_read(event.data, path)
         if span is None or event.data[span[0] : span[0] + 1] != b'"':
             continue
-        decoded = StringMap(event.data[span[0] : span[1]], span[0])
-        begin, end = max(first - passed, 0), min(last - passed, len(decoded.text))
-        if begin < end:
-            start, high = _in_body(event, decoded.span(begin, end))
+        if length and first <= passed and passed + length <= last:  # all between the quotes: no need to decode it
+            part = (span[0] + 1, span[1] - 1)
+        else:
+            decoded = StringMap(event.data[span[0] : span[1]], span[0])
+            length = len(decoded.text)
+            begin, end = max(first - passed, 0), min(last - passed, length)
+            part = decoded.span(begin, end) if begin < end else None
+        if part is not None:
+            start, high = _in_body(event, part)
             low = start if low is None else low
-        passed += len(decoded.text)
+        passed += length
     return None if low is None else (low, high)
 
 

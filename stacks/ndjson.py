@@ -6,11 +6,10 @@ of a line are not interpreted here. Format: one JSON text per line, as Ollama's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(slots=True)
-class NdjsonLine:
+class NdjsonLine(msgspec.Struct):
     """One non-blank line without its line end and surrounding blanks; `start`/`end` are its offsets in the body."""
 
     data: bytes

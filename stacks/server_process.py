@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import re
 import shutil
 import signal
 import socket
@@ -21,6 +22,8 @@ from stacks.locations import server_logs_folder
 from stacks.recipe import FoundServer, LaunchError, ReadinessRequest, ServerRecipe, merged_environment
 
 _SETTLE_SECONDS = 2.0
+_CAUSES = 3
+_CAUSE_CHARACTERS = 500
 _TAIL_BYTES = 4000
 _TAIL_LINES = 25
 _SECRET_FLAGS = {"--api-key", "--api_key", "--hf-token", "--ssl-key-file-password"}
@@ -210,9 +213,20 @@ class ServerProcess:
 
     def _failure(self, kind: type[LaunchError], happened: str, code: int | None) -> LaunchError:
         tail = self.log_tail()
+        causes = self._causes(tail)
+        if causes:
+            tail = "\n".join([*causes, "...", tail])
         quoted = "\n".join("  | " + line for line in tail.splitlines()) or "  | (nothing)"
         text = f"{happened}\n  command: {printable_command(self.command)}\n  log: {self.log_path}\n{quoted}"
         return kind(self.recipe.name, text, self.recipe.remedy(tail, code))
+
+    def _causes(self, tail: str) -> list[str]:
+        """Return the first log lines, none twice, that name a cause and do not stand in ``tail`` anyway."""
+        if not self.recipe.cause_log:
+            return []
+        lines = read_tail(self.log_path, size=64 * _TAIL_BYTES, lines=10_000).splitlines()
+        found = dict.fromkeys(line[:_CAUSE_CHARACTERS] for line in lines if re.search(self.recipe.cause_log, line))
+        return [line for line in found if line not in tail][:_CAUSES]
 
 
 def printable_command(command: Sequence[str]) -> str:

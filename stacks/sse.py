@@ -9,13 +9,12 @@ body leaves unclosed is handed out by `close` (the standard drops it), and lines
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(slots=True)
-class SseEvent:
+class SseEvent(msgspec.Struct):
     """One event. `data` is the joined data; `start`/`end` are body offsets from the first to the last byte of its
     lines (line ends and the closing blank line not included). `data_starts` has the body offset of each data line's
     value, in order, so that an offset into `data` can be led back to the body. `closed` is false for a last block
@@ -30,8 +29,7 @@ class SseEvent:
     closed: bool = True
 
 
-@dataclass(slots=True)
-class IgnoredLine:
+class IgnoredLine(msgspec.Struct):
     """A line that is neither comment nor known field, with its byte range in the body. `field` is its name where that
     is a word, else "" and `value` is the whole line."""
 

@@ -30,30 +30,34 @@ def load(data: bytes) -> object:
     return value
 
 
+def _plain(value: object, data: bytes) -> bool:
+    """Whether a parsed container is shallow enough and holds as many keys as its text."""
+    brackets = data.count(b"{") + data.count(b"[")
+    if brackets > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
+        return False
+    return _keys(orjson.dumps(value)) >= _keys(data)
+
+
+def _keys(text: bytes) -> int:
+    """Keys of a JSON text: quotes followed by a colon, less those escaped inside strings. A miscount (a space before
+    the colon) only sends the text to the slow reader, or leaves a key that stands twice unseen."""
+    return text.count(b'":') - text.count(b'\\":')
+
+
 _CONTAINERS = frozenset((dict, list))
 
 
-def _plain(value: object, data: bytes) -> bool:
-    """Whether a parsed container is shallow enough and holds as many keys as its text.
-
-    Keys are counted in the text as quotes followed by a colon, less those escaped inside strings. Arrays of scalars
-    are not walked: a miscount only sends the text to the slow reader.
-    """
-    written = data.count(b'":') - data.count(b'\\":')
+def _deeper_than(value: object, depth: int) -> bool:
     level: list[object] = [value]
-    keys = 0
-    for _ in range(MAX_DEPTH):
+    for _ in range(depth):
         deeper: list[object] = []
         for container in level:
-            if isinstance(container, dict):
-                keys += len(container)
-                deeper += [m for m in container.values() if m and type(m) in _CONTAINERS]
-            elif isinstance(container, list) and container and type(container[0]) in _CONTAINERS:
-                deeper += [m for m in container if m and type(m) in _CONTAINERS]
+            members = container.values() if isinstance(container, dict) else container
+            deeper += [m for m in members if m and type(m) in _CONTAINERS]  # type: ignore[attr-defined]
         if not deeper:
-            return keys >= written
+            return False
         level = deeper
-    return False
+    return True
 
 
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")

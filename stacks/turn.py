@@ -7,7 +7,7 @@ which `stacks.locate` turns into byte ranges on demand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from stacks.strictjson import UNPARSED, Path
 
@@ -29,8 +29,7 @@ FINISH_REASONS = (
 """Canonical finish reasons; the dialect's own word stays in `finish_raw`."""
 
 
-@dataclass(slots=True)
-class ToolCall:
+class ToolCall(msgspec.Struct):
     """One tool call as the wire gave it.
 
     `arguments_text` is the JSON text of the arguments: the string on the wire, or a compact rendering of the object
@@ -49,7 +48,7 @@ class ToolCall:
     where: tuple[Fragment, ...] = ()
     where_name: tuple[Fragment, ...] = ()
     where_arguments: tuple[Fragment, ...] = ()
-    extra: dict[str, object] = field(default_factory=dict)
+    extra: dict[str, object] = msgspec.field(default_factory=dict)
 
     @property
     def arguments_valid(self) -> bool:
@@ -57,8 +56,7 @@ class ToolCall:
         return isinstance(self.arguments, dict)
 
 
-@dataclass(slots=True)
-class Usage:
+class Usage(msgspec.Struct):
     """Token counts. `cached` counts prompt tokens taken from a cache, `reasoning` the output tokens spent thinking;
     `raw` is the object they were read from."""
 
@@ -67,12 +65,11 @@ class Usage:
     total: int | None = None
     reasoning: int | None = None
     cached: int | None = None
-    raw: dict[str, object] = field(default_factory=dict)
+    raw: dict[str, object] = msgspec.field(default_factory=dict)
     where: tuple[Fragment, ...] = ()
 
 
-@dataclass(slots=True)
-class ErrorObject:
+class ErrorObject(msgspec.Struct):
     """An error found in a body. `message` is the outer text, `innermost` the text of the last error nested in it
     (the same where none is nested), `chain` all messages from the outside in. `start`/`end` is the body range of the
     outer message (or of the object), `inner_start`/`inner_end` that of the innermost message."""
@@ -92,8 +89,7 @@ class ErrorObject:
     inner_end: int = 0
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(msgspec.Struct):
     """What one answer says, rebuilt from a plain body or a stream.
 
     `content` is None where no text field was sent or it was null, "" where an empty text was sent. `reasoning_field`
@@ -105,7 +101,7 @@ class Turn:
     content: str | None = None
     reasoning: str | None = None
     reasoning_field: str | None = None
-    tool_calls: list[ToolCall] = field(default_factory=list)
+    tool_calls: list[ToolCall] = msgspec.field(default_factory=list)
     refusal: str | None = None
     finish: str | None = None
     finish_raw: str | None = None
@@ -115,12 +111,12 @@ class Turn:
     response_id: str | None = None
     fingerprint: str | None = None
     index: int = 0
-    parts: list[dict[str, object]] = field(default_factory=list)
+    parts: list[dict[str, object]] = msgspec.field(default_factory=list)
     where_content: tuple[Fragment, ...] = ()
     where_reasoning: tuple[Fragment, ...] = ()
     where_refusal: tuple[Fragment, ...] = ()
     where_finish: tuple[Fragment, ...] = ()
-    extra: dict[str, object] = field(default_factory=dict)
+    extra: dict[str, object] = msgspec.field(default_factory=dict)
 
     @property
     def has_payload(self) -> bool:
@@ -128,8 +124,7 @@ class Turn:
         return bool(self.content or self.reasoning or self.tool_calls or self.refusal or self.parts)
 
 
-@dataclass(slots=True)
-class OfferedTool:
+class OfferedTool(msgspec.Struct):
     """One tool of a request. `parameters` is the schema as sent (any JSON value; None where absent); `kind` is the
     tool's type on the wire (function, custom, web_search ...); `path` its place in the request body."""
 
@@ -141,8 +136,7 @@ class OfferedTool:
     raw: object
 
 
-@dataclass(slots=True)
-class ToolChoice:
+class ToolChoice(msgspec.Struct):
     """`mode` is auto, none, required, named, or other (a value the dialect does not document); `name` of the named
     tool; `raw` as sent."""
 
@@ -151,8 +145,7 @@ class ToolChoice:
     raw: object
 
 
-@dataclass(slots=True)
-class Message:
+class Message(msgspec.Struct):
     """One message of the request's history. `content` joins its text parts; `parts` keeps the list form and
     `content_type` the JSON type of the content on the wire (string, array, null, absent, object ...). `path` is its
     place in the request body. A tool's result has role "tool" and the id (or name) of the call it answers."""
@@ -161,18 +154,17 @@ class Message:
     content: str | None
     path: Path
     content_type: str = "absent"
-    parts: list[object] = field(default_factory=list)
+    parts: list[object] = msgspec.field(default_factory=list)
     reasoning: str | None = None
-    tool_calls: list[ToolCall] = field(default_factory=list)
+    tool_calls: list[ToolCall] = msgspec.field(default_factory=list)
     tool_call_id: str | None = None
     name: str | None = None
     is_error: bool | None = None
-    extra: dict[str, object] = field(default_factory=dict)
+    extra: dict[str, object] = msgspec.field(default_factory=dict)
     raw: object = None
 
 
-@dataclass(slots=True)
-class CanonicalRequest:
+class CanonicalRequest(msgspec.Struct):
     """What the client asked, whatever the dialect.
 
     `tools_state` tells absent, null, empty, list and invalid apart. `max_tokens` is the output limit and
@@ -187,9 +179,9 @@ class CanonicalRequest:
     route: str
     method: str
     model: str | None = None
-    messages: list[Message] = field(default_factory=list)
+    messages: list[Message] = msgspec.field(default_factory=list)
     prompt: object = None
-    tools: list[OfferedTool] = field(default_factory=list)
+    tools: list[OfferedTool] = msgspec.field(default_factory=list)
     tools_state: str = "absent"
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
@@ -197,7 +189,7 @@ class CanonicalRequest:
     max_tokens_field: str | None = None
     context_length: int | None = None
     choices: int | None = None
-    sampling: dict[str, object] = field(default_factory=dict)
+    sampling: dict[str, object] = msgspec.field(default_factory=dict)
     stop: object = None
     response_format: object = None
     response_format_field: str | None = None
@@ -206,7 +198,7 @@ class CanonicalRequest:
     stream: bool = False
     stream_stated: bool | None = None
     include_usage: bool | None = None
-    extra: dict[str, object] = field(default_factory=dict)
+    extra: dict[str, object] = msgspec.field(default_factory=dict)
     raw: object = None
     body_error: str | None = None
 

@@ -27,6 +27,7 @@ COMMANDS: dict[str, Entry] = {
     "demo": Entry("first", "Start a real server with a known-answer model and show what it does to a tool call."),
     "doctor": Entry("first", "Find local servers: what they are, what is loaded, what looks wrong."),
     "wrap": Entry("first", "Run an agent unchanged, with everything between it and its server recorded."),
+    "diagnose": Entry("first", "One verdict on a server: which layer fails, with evidence and what to change."),
     "up": Entry("servers", "Start a model server and wait until it answers."),
     "canary": Entry("servers", "Build, list and verify known-answer models."),
     "signatures": Entry("servers", "Print what is known of each stack's error messages and other signs."),
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Entry] = {
     "runs": Entry("record", "List recorded runs; remove old ones."),
     "show": Entry("record", "Print what was recorded, raw and assembled."),
     "replay": Entry("record", "Serve a recording as the server it was."),
+    "compare": Entry("compare", "Send identical requests to several servers; print where they differ, and why."),
     "classify": Entry("judge", "Give every attempt one outcome; print who is at fault, and the rates."),
     "explain": Entry("judge", "Show one verdict with the bytes it rests on."),
 }
@@ -42,6 +44,7 @@ GROUPS = {
     "servers": "Servers",
     "record": "Record",
     "judge": "Judge",
+    "compare": "Compare",
 }
 
 

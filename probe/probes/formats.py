@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from probe.probes.items import no_turn, not_applicable, ran, run_items
-from probe.probes.requests import GREETING, body_of, chat, worded
+from probe.probes.requests import GREETING, body_of, chat, prose_script, worded
 from probe.reply import Reply
 from probe.result import ProbeResult
 from probe.target import Target
@@ -31,7 +31,7 @@ GRAMMARS: dict[str, dict[str, Any]] = {
 
 
 async def probe(target: Target) -> list[ProbeResult]:
-    """`response_format.json_object`, `.json_schema`, `grammar.words`. Three requests."""
+    """`response_format.json_object`, `.json_schema`, `grammar.words`. Four requests at most."""
     items = {
         "response_format.json_object": _json_object,
         "response_format.json_schema": _json_schema,
@@ -47,7 +47,12 @@ async def _ask(target: Target, name: str, **fields: Any) -> Reply:
 
 async def _json_object(name: str, target: Target) -> ProbeResult:
     reply = await _ask(target, name, response_format={"type": "json_object"})
-    return _judged(name, reply, lambda value: isinstance(value, dict))
+    result = _judged(name, reply, lambda value: isinstance(value, dict))
+    if result.support == "yes" and prose_script(target) is None:
+        free = await _ask(target, name)
+        if not free.arrived or free.text.strip().startswith("{"):
+            return ran(name, "unknown", "JSON came, and the model writes it without being asked too", reply=reply)
+    return result
 
 
 async def _json_schema(name: str, target: Target) -> ProbeResult:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from probe.asking import BudgetSpentError
 from probe.canary import default_spec
 from probe.known_answer import WEATHER_TOOL
 from probe.reply import Reply
@@ -14,8 +15,14 @@ from probe.target import Target
 from stacks.formats import find_calls
 from stacks.serving.base import Ask
 
-ANSWER_TOKENS = 96
-"""Enough for a call with short arguments, and for the canary's longest used script."""
+FIRST_SECONDS = 120.0
+"""For the first answer: the model may have to be loaded before it."""
+SILENT_REQUESTS = 2
+"""After so many requests in a row without an answer in time no more are sent: each would cost a minute."""
+ANSWER_TOKENS = 64
+"""Enough for a call with short arguments; a slow server takes seconds for them."""
+CANARY_TOKENS = 96
+"""Enough for the longest script of a canary that is used here; they cost nothing."""
 QUESTION = "What is the weather in Paris?"
 GREETING = "Write one short sentence that greets Ann."
 
@@ -27,6 +34,10 @@ TIME_TOOL: dict[str, Any] = {
         "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}, "required": ["zone"]},
     },
 }
+
+
+class SilentServerError(BudgetSpentError):
+    """The server has fallen silent: what is left is skipped, as if the budget were spent."""
 
 
 @cache
@@ -60,7 +71,7 @@ def worded(target: Target, question: str) -> str:
 
 def few(target: Target, tokens: int) -> int:
     """An output limit for an answer whose end does not matter; a canary's costs nothing and may come whole."""
-    return tokens if target.known_text is None else ANSWER_TOKENS
+    return tokens if target.known_text is None else CANARY_TOKENS
 
 
 def plain_body(target: Target) -> dict[str, Any]:
@@ -78,16 +89,17 @@ def body_of(
     messages: str | Sequence[Mapping[str, Any]],
     *,
     tools: Sequence[Mapping[str, Any]] | None = (WEATHER_TOOL,),
-    max_tokens: int | None = ANSWER_TOKENS,
+    max_tokens: int | None = 0,
     **fields: Any,
 ) -> dict[str, Any]:
-    """A chat completion. A text stands for one user message; `tools` None or empty offers none."""
+    """A chat completion. A text stands for one user message; `tools` None or empty offers none. `max_tokens` 0: as
+    many as an answer needs; None: the field is left out."""
     listed = [{"role": "user", "content": messages}] if isinstance(messages, str) else [dict(each) for each in messages]
     body: dict[str, Any] = {"model": target.model, "messages": listed, "temperature": 0, "stream": False}
     if tools:
         body["tools"] = [dict(tool) for tool in tools]
     if max_tokens is not None:
-        body["max_tokens"] = max_tokens
+        body["max_tokens"] = max_tokens or few(target, ANSWER_TOKENS)
     body.update(fields)
     if body["stream"]:
         body["stream_options"] = {"include_usage": True}
@@ -111,6 +123,8 @@ async def chat(
     if not again and key in target.replies:
         return target.replies[key]
     path = target.stack.chat_path
+    if seconds is None and not target.replies:
+        seconds = FIRST_SECONDS
     ask = Ask("POST", path, on_wire(path, body), purpose=purpose, generates=True, changes=changes, seconds=seconds)
     reply = await reply_to(target, ask)
     target.replies[key] = reply
@@ -118,8 +132,14 @@ async def chat(
 
 
 async def reply_to(target: Target, ask: Ask) -> Reply:
-    """Send any request and have its answer judged. Raises BudgetSpentError, NotAllowedError."""
+    """Send any request and have its answer judged. Raises BudgetSpentError, NotAllowedError, and SilentServerError
+    where the last requests all brought no answer in time."""
+    missed = target.silent[ask.generates]
+    if missed >= SILENT_REQUESTS:
+        kind = "that generate " if ask.generates else ""
+        raise SilentServerError(f"the server answered none of the last {missed} requests {kind}in time")
     answer = await target.asker.ask(ask, probe=ask.purpose)
+    target.silent[ask.generates] = missed + 1 if answer.failure == "timeout" else 0
     return Reply(answer, await target.asker.judged(answer))
 
 

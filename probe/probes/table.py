@@ -47,7 +47,7 @@ PROBES: tuple[ProbeEntry, ...] = (
     ProbeEntry("parallel", "two calls in one turn", parallel.probe, 2, 2, better_with=("known_text",)),
     ProbeEntry("streaming", "stream against plain answer", streaming.probe, 7, 7, better_with=("known_text",)),
     ProbeEntry("reasoning", "the switch for reasoning, and its field", reasoning.probe, 5, 3, better_with=("render",)),
-    ProbeEntry("formats", "response_format and grammar", formats.probe, 3, 3),
+    ProbeEntry("formats", "response_format and grammar", formats.probe, 4, 4),
     ProbeEntry("history", "tool calls and results in the history", history.probe, 13, 6, better_with=("render",)),
     ProbeEntry("limits", "context, schema size, number of tools", limits.probe, 17, 17, better_with=("identity",)),
     ProbeEntry("sampling", "fields that are honoured or ignored", sampling.probe, 9, 9),

@@ -63,7 +63,7 @@ async def _required(name: str, target: Target) -> ProbeResult:
     """Asked for what needs no tool: a call then comes from the server's doing; none shows that nothing was forced."""
     body = body_of(target, worded(target, GREETING), tool_choice="required")
     reply = await chat(target, body, name)
-    if reply.called and target.known_text is None:
+    if reply.called and prose_script(target) is None:
         free = await chat(target, body_of(target, GREETING), name)
         if free.called or not free.arrived:
             return ran(name, "unknown", "a call came, and one comes without it too", reply=reply)

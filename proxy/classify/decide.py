@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.classify.errors import diagnose
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
+from proxy.classify.layers.delivered import tokens_left_over
 from proxy.classify.layers.engine import engine
 from proxy.classify.layers.model import model
 from proxy.classify.layers.nonresponse import nonresponse
@@ -38,8 +40,7 @@ LAYERS: tuple[Callable[[Judgement], Verdict | None], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Classified:
+class Classified(msgspec.Struct, frozen=True):
     """An outcome together with the facts it was drawn from."""
 
     outcome: Outcome
@@ -75,7 +76,7 @@ def _flags(facts: Facts, verdict: Verdict) -> list[str]:
     flags = protocol_flags(facts)
     if verdict.name != "truncation.context_cut_silently" and facts.turn is not None and cut_prompt(facts):
         flags.append("truncation.context_cut_silently")
-    if facts.calls and facts.scan.leaks:
+    if (facts.calls and facts.scan.leaks) or tokens_left_over(facts):
         flags.append("parser.marker_leak")
     return flags
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 _MAX_DEEP = 40
+_CODE = re.compile(r"(?!.*_error\Z)[a-z]+(?:_[a-z]+)+")
+"""An error code that says something by itself (`tool_choice_not_supported`); `..._error` only says that it is one."""
 
 
 def deep_messages(value: object) -> list[str]:
@@ -19,6 +23,10 @@ def deep_messages(value: object) -> list[str]:
                     found.append(member)
                 elif isinstance(member, str) and key == "failed_generation":
                     found.append(f"raw output: {member}")
+                elif key == "param" and isinstance(member, str) and member.startswith(("messages", "input")):
+                    found.append(f"in {member}")
+                elif key == "code" and isinstance(member, str) and _CODE.fullmatch(member):
+                    found.append(member.replace("_", " "))
                 elif key == "loc" and isinstance(member, (list, tuple)):
                     found.append("loc " + ".".join(map(str, member)))
                 elif isinstance(member, (dict, list)):

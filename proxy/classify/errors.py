@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 
+from proxy.classify.exceptions import bad_history, by_shape, elsewhere
 from proxy.classify.facts import Facts
 from proxy.classify.history import ARGUMENT_KINDS, BrokenTurn, message_index
 from proxy.classify.pages import by_page
@@ -24,7 +25,9 @@ def diagnose(facts: Facts) -> Verdict | None:
     """The verdict on an exchange whose answer is an error; None where it is none."""
     if not facts.failed:
         return None
-    steps = (by_page, _by_body, _by_raw_text, _by_history_first, _by_signature, _by_words, _by_history, _by_status)
+    steps = (
+        by_page, _by_body, _by_raw_text, _by_history_first, by_shape, _by_signature, _by_words, _by_history, _by_status
+    )  # fmt: skip
     for step in steps:
         verdict = step(facts)
         if verdict is not None:
@@ -36,10 +39,10 @@ def _finish(facts: Facts, verdict: Verdict) -> Verdict:
     if not verdict.evidence:
         verdict.evidence = [facts.cite_error("the error")]
     verdict.evidence.append(facts.cite_head("the status"))
-    layer = verdict.name.partition(".")[0]
-    if verdict.delivery == "unknown" and layer in ("gate", "request", "template"):
-        verdict.delivery = "refused"
-    if facts.status == 200 and facts.turn is not None and facts.turn.has_payload:
+    came = facts.status == 200 and facts.turn is not None and facts.turn.has_payload
+    if verdict.delivery == "unknown":
+        verdict.delivery = "cut" if came else "refused"
+    if came:
         verdict.ran = "yes"
     return verdict
 
@@ -139,17 +142,6 @@ def _by_history(facts: Facts) -> Verdict | None:
     return None
 
 
-def bad_history(facts: Facts, broken: BrokenTurn, confidence: str = "high") -> Verdict:
-    """`request.bad_history`, naming turn and message."""
-    return Verdict(
-        "request.bad_history",
-        confidence="high" if confidence == "high" else "medium",
-        detail=f"the fault entered in turn {broken.turn}, message {broken.message}: {broken.text}",
-        evidence=[facts.cite_request(broken.path, broken.text), facts.cite_error("the error")],
-        remedy=f"repair or drop message {broken.message} of the history before it is sent again",
-    )
-
-
 def _named_message(facts: Facts, text: str) -> Verdict | None:
     """An error that names a message by its index."""
     index = message_index(text)
@@ -192,8 +184,9 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
             detail="the template finds no user turn although the request holds one: the prompt was cut to fit",
             remedy="raise the context length (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx), or send less",
         )
-    if name == "template.render_error" and verdict.signature is None and _BARE_EXCEPTION.search(text):
-        return verdict.undetermined(LOG)
+    another = elsewhere(facts, verdict, text)
+    if another is not None:
+        return another
     if name == "request.bad_history" and facts.history:
         return bad_history(facts, facts.history[0])
     if name == "parser.server_error":
@@ -212,7 +205,6 @@ def refine(facts: Facts, verdict: Verdict) -> Verdict:
     return verdict
 
 
-_BARE_EXCEPTION = re.compile(r"\A\W*(?:list index out of range|unhashable type|keyerror)", re.IGNORECASE)
 _SERVERS_OWN = re.compile(r"invalid diff|extra content after end|parser error|function-wrap", re.IGNORECASE)
 _CUT = re.compile(r"unexpected end of json|unexpected end of (?:content|input)|unterminated|incomplete", re.IGNORECASE)
 

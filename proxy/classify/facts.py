@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cached_property
+
+import msgspec
 
 from proxy.classify.citing import Citing
 from proxy.classify.error_texts import deep_messages
 from proxy.classify.history import BrokenTurn, broken_turns
 from proxy.classify.memory import RunMemory
 from proxy.classify.view import ExchangeView
+from results.lazily import lazily
 from stacks.dialects import Assembled, assemble
 from stacks.formats import CallCheck, CallScan, OfferedTools, check_call, find_calls, offered_tools
 from stacks.irregular import Irregularity
@@ -31,8 +32,7 @@ GENERATES = frozenset(
 _GENERATING_ROUTES = frozenset({"llamacpp_completion", "sglang_generate", "lmstudio_chat", "infill"})
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCall:
+class JudgedCall(msgspec.Struct, frozen=True):
     """A delivered call and what is wrong with it: `verdict` is ok, unknown_tool, invalid_arguments, not_json (its
     arguments are no JSON) or no_name."""
 
@@ -49,14 +49,13 @@ class Facts(Citing):
         self.view = view
         self.memory = memory if memory is not None else RunMemory()
         self.assembled: Assembled = assemble(view.wire)
+        self.turn: Turn | None = self.assembled.turn
+        """The answer's first turn, or None where the body holds no answer."""
+        self.status = view.wire.status
+        """Status code; 0 where none was received."""
 
     # ------------------------------------------------------------------ what was asked
-    @property
-    def status(self) -> int:
-        """Status code; 0 where none was received."""
-        return self.view.wire.status
-
-    @cached_property
+    @lazily
     def request(self) -> CanonicalRequest:
         """The request in its canonical form (an empty one where the body says nothing)."""
         known = self.assembled.request
@@ -64,7 +63,7 @@ class Facts(Citing):
             return known
         return CanonicalRequest(self.assembled.dialect, self.assembled.route, self.view.wire.method)
 
-    @cached_property
+    @lazily
     def generates(self) -> bool:
         """Whether the request asks for generation at all (a model list or a health check does not)."""
         request = self.request
@@ -76,7 +75,7 @@ class Facts(Citing):
             return True
         return self.assembled.turn is not None and request.dialect == "other" and not self.view.wire.target
 
-    @cached_property
+    @lazily
     def tools(self) -> OfferedTools:
         """The tools offered; known and empty where the request offers none."""
         if any(tool.name is None for tool in self.request.tools):
@@ -95,7 +94,7 @@ class Facts(Citing):
             return self.request.tool_choice.mode
         return "auto" if self.offers else "none"
 
-    @cached_property
+    @lazily
     def history(self) -> list[BrokenTurn]:
         """Broken turns of the replayed history."""
         return broken_turns(self.request)
@@ -106,23 +105,18 @@ class Facts(Citing):
         return self.view.upstream
 
     # ------------------------------------------------------------------ what came
-    @property
-    def turn(self) -> Turn | None:
-        """The answer's first turn, or None where the body holds no answer."""
-        return self.assembled.turn
-
-    @cached_property
+    @lazily
     def text(self) -> str:
         """The answer's text, "" where there is none."""
         turn = self.turn
         return (turn.content or "") + (turn.refusal or "") if turn is not None else ""
 
-    @cached_property
+    @lazily
     def reasoning(self) -> str:
         """The answer's reasoning field, "" where there is none."""
         return (self.turn.reasoning or "") if self.turn is not None else ""
 
-    @cached_property
+    @lazily
     def calls(self) -> list[JudgedCall]:
         """Every delivered call with its verdict against what was offered."""
         return [self._judge(call) for call in self.turn.tool_calls] if self.turn is not None else []
@@ -135,7 +129,7 @@ class Facts(Citing):
         if not self.tools.offers(call.name):
             return JudgedCall(call, *_verdict(check_call(_Named(call.name, {}), self.tools)))
         if call.arguments_error is not None or not call.arguments_valid:
-            empty = not call.arguments_text.strip()
+            empty = call.arguments_text.strip() in ("", "null")
             if empty and check_call(_Named(call.name, {}), self.tools).ok:
                 return JudgedCall(call, "ok", "no arguments, and the tool needs none")
             if (not empty and isinstance(call.arguments, (list, str, int, float, bool))) or call.arguments is None:
@@ -143,12 +137,12 @@ class Facts(Citing):
             return JudgedCall(call, "not_json", call.arguments_error or "the arguments are not JSON")
         return JudgedCall(call, *_verdict(check_call(_Named(call.name, call.arguments), self.tools)))
 
-    @cached_property
+    @lazily
     def scan(self) -> CallScan:
         """Calls written in the answer's text. Where no tool is offered, any name counts as one."""
         return _scan(self.text, self.tools if self.offers else None)
 
-    @cached_property
+    @lazily
     def reasoning_scan(self) -> CallScan:
         """Calls written in the reasoning field."""
         return _scan(self.reasoning, self.tools if self.offers else None)
@@ -186,7 +180,7 @@ class Facts(Citing):
         """The first error found in the body."""
         return self.assembled.errors[0] if self.assembled.errors else None
 
-    @cached_property
+    @lazily
     def error_text(self) -> str:
         """The innermost message of the error, or the body's text where the status alone says error."""
         if self.error is not None:
@@ -195,7 +189,7 @@ class Facts(Citing):
             return self.view.wire.response_body[:4096].decode("utf-8", "replace")
         return ""
 
-    @cached_property
+    @lazily
     def error_messages(self) -> list[str]:
         """Every message of the error, the innermost first, those in its other members last."""
         if self.error is None:
@@ -203,7 +197,7 @@ class Facts(Citing):
         texts = [*reversed(self.error.chain)] or [self.error.message]
         return list(dict.fromkeys((*texts, *deep_messages(self.error.raw))))
 
-    @cached_property
+    @lazily
     def all_error_text(self) -> str:
         """Every message of the error, for words that stand in an outer one."""
         return "\n".join(self.error_messages)
@@ -218,12 +212,12 @@ class Facts(Citing):
         return self.status == 0 and not self.view.unreadable
 
     # ------------------------------------------------------------------ who answered
-    @cached_property
+    @lazily
     def stack(self) -> str:
         """The serving stack by its one name: as told from outside, else by its fingerprint, else ""."""
         return stack_name(self.view.stack) or stack_of_exchange(self.view.wire, self.assembled)
 
-    @cached_property
+    @lazily
     def constrains(self) -> bool:
         """Whether this server is known to constrain a call while it is generated: llama-server with tools, Ollama in
         its native mode (its call ids are 32 letters), a forced choice or a strict tool where those are obeyed."""
@@ -242,6 +236,22 @@ class Facts(Citing):
             and any(re.fullmatch(r"[A-Za-z0-9]{32}", call.id or "") for call in turn.tool_calls)
         )
 
+    @lazily
+    def forced_format(self) -> bool:
+        """Whether the request asks for a form of the answer's text: JSON mode, a schema, a grammar, a pattern."""
+        wanted = self.request.response_format
+        if isinstance(wanted, dict):
+            return bool(wanted) and wanted.get("type") != "text"
+        return bool(wanted) and wanted != "text"
+
+    @lazily
+    def forced(self) -> bool:
+        """Whether the form of what came may have been forced while it was generated. (A server that constrains calls
+        alone leaves text that is none as it is.)"""
+        if self.forced_format:
+            return True
+        return self.constrains and (self.choice in ("required", "named") or bool(self.calls) or not self.text.strip())
+
 
 def _is_strict(tool: object) -> bool:
     inner = tool.get("function", tool) if isinstance(tool, dict) else None
@@ -257,8 +267,7 @@ def _scan(text: str, tools: OfferedTools | None) -> CallScan:
     return find_calls(text, tools) if _SIGNS.search(text) else _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(msgspec.Struct, frozen=True):
     name: str
     arguments: object
 

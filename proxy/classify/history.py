@@ -142,7 +142,7 @@ def _glued(text: str) -> bool:
 
 
 _INDEX = re.compile(
-    r"messages?['\"]?\s*[,.\[]\s*(\d+)|body\.(\d+)\.|\bmessages?\s+(?:#|at index |index )?(\d+)\b|"
+    r"messages?['\"]?\s*[,.\[]+\s*(\d+)|body\.(\d+)\.|\bmessages?\s+(?:#|at index |index )?(\d+)\b|"
     r"\binput['\"]?[,.\[]\s*(\d+)",
     re.IGNORECASE,
 )

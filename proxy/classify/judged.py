@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from proxy.classify.facts import Facts
 from proxy.classify.verdict import Verdict
 
 
-@dataclass(slots=True)
-class Judgement:
+class Judgement(msgspec.Struct):
     """`diagnosis` is the verdict on an error answer, None where the answer is none."""
 
     facts: Facts

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+import msgspec
+
 from results.outcomes import Evidence
 
 MAX_KEPT = 512
@@ -28,8 +30,7 @@ _ANSWERS = ("ok.", "model.", "truncation.output", "parser.left", "parser.in_", "
 """Outcomes that show a living engine."""
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
+class Earlier(msgspec.Struct, frozen=True):
     """An earlier exchange: its attempt, its model, what came of it, and the evidence its verdict rests on."""
 
     attempt: int

@@ -43,6 +43,8 @@ def _by_code(facts: Facts) -> Verdict | None:
 def _by_gateway(facts: Facts) -> Verdict | None:
     """Pages and texts of proxies in front of the server."""
     status, kind = facts.status, facts.assembled.body_kind
+    if status < 500 and kind != "html":
+        return None
     named = bool(_GATEWAY.search(facts.all_error_text))
     page = kind in ("html", "xml")
     if status in (502, 504) and (page or named or kind in ("empty", "text")):

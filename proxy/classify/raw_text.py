@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from stacks.formats import CallScan, OfferedTools, check_call, find_calls, format_named
 
 _QUOTED = (
-    re.compile(r"\braw ?= ?'(.*?)'(?:, ?err\b|\Z)", re.DOTALL),
-    re.compile(r"\braw ?= ?\"(.*?)\"(?:, ?err\b|\Z)", re.DOTALL),
-    re.compile(r"(?:input|output|text)_?value ?= ?'(.*?)'(?:, ?input_type|\]|\Z)", re.DOTALL),
-    re.compile(r"\bat pos(?:ition)? \d+: ?(.*)\Z", re.DOTALL),
-    re.compile(r"\b(?:model|raw|unparsed)[\w -]{0,30} (?:output|text|response)\b[^:\n]{0,60}: ?(.*)\Z", re.DOTALL),
+    ("raw", re.compile(r"\braw ?= ?'(.*?)'(?:, ?err\b|\Z)", re.DOTALL)),
+    ("raw", re.compile(r"\braw ?= ?\"(.*?)\"(?:, ?err\b|\Z)", re.DOTALL)),
+    ("value", re.compile(r"(?:input|output|text)_?value ?= ?'(.*?)'(?:, ?input_type|\]|\Z)", re.DOTALL)),
+    ("at pos", re.compile(r"\bat pos(?:ition)? \d+: ?(.*)\Z", re.DOTALL)),
+    (
+        ":",
+        re.compile(r"\b(?:model|raw|unparsed)[\w -]{0,30} (?:output|text|response)\b[^:\n]{0,60}: ?(.*)\Z", re.DOTALL),
+    ),
 )
+"""How errors quote raw text, each with a word that must stand in the message."""
 _CUT = re.compile(r"unexpected end|unterminated|EOF|incomplete|premature", re.IGNORECASE)
 _ELIDED = re.compile(r"\.\.\.|…")
 
@@ -31,8 +35,8 @@ class Lifted:
 
 def lift(message: str, tools: OfferedTools) -> Lifted | None:
     """The raw model text that an error message quotes, judged; None where it quotes none."""
-    for pattern in _QUOTED:
-        found = pattern.search(message)
+    for word, pattern in _QUOTED:
+        found = pattern.search(message) if word in message else None
         if found is not None and found[1].strip():
             return _judge(found[1], message[: found.start(1)] + message[found.end(1) :], tools)
     if "<" not in message and "[" not in message:

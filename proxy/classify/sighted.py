@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from proxy.classify.facts import Facts
 from proxy.classify.raw_text import lift
+from proxy.classify.sighted_text import MODEL_CODES, in_text, must_call, nothing
 from proxy.classify.verdict import Verdict, outcome_of
 from proxy.classify.written import Written, answer_part, bare, canonical, read_written, squeeze
 from results.outcomes import Delivery, Evidence, Outcome
 from stacks.formats import find_calls
 
-_MODEL_CODES: dict[str, str] = {
-    "malformed_call": "model.malformed_call",
-    "unknown_tool": "model.unknown_tool",
-    "invalid_arguments": "model.invalid_arguments",
-}
 _LIMITS = ("truncation.output_budget", "truncation.cut_inside_call")
 
 
@@ -44,6 +40,8 @@ def _never_ran(facts: Facts, blind: Outcome) -> bool:
         return True
     if blind.layer == "transport" and not (facts.turn is not None and facts.turn.has_payload):
         return True
+    if facts.turn is None and not facts.view.wire.response_body.strip():
+        return True
     return blind.name in ("engine.wedged", "nonresponse.load_only", "truncation.context_cut_silently")
 
 
@@ -56,8 +54,8 @@ def _compare(facts: Facts, blind: Outcome, written: Written) -> Verdict:
     if facts.calls:
         return _native(facts, written)
     if written.kind == "nothing":
-        return _nothing(facts)
-    return _in_text(facts, written)
+        return nothing(facts)
+    return in_text(facts, written)
 
 
 # ---------------------------------------------------------------------- errors
@@ -67,8 +65,13 @@ def _failed(facts: Facts, blind: Outcome, written: Written) -> Verdict:
     limited = blind.name in _LIMITS and not _ends_so(facts, written)
     if limited and written.endless:
         return Verdict(blind.name, fault="config", delivery="refused", evidence=evidence, detail=blind.detail)
-    if written.kind in _MODEL_CODES:
-        verdict = Verdict(_MODEL_CODES[written.kind], delivery="refused", evidence=evidence)
+    if written.endless and blind.layer not in ("engine", "transport"):
+        name = "truncation.cut_inside_call" if written.kind in MODEL_CODES else "truncation.output_budget"
+        verdict = Verdict(name, fault="config", delivery="refused", evidence=evidence)
+        verdict.detail = "the model never ends, a limit cut its text, and the server answered that with an error"
+        return verdict
+    if written.kind in MODEL_CODES:
+        verdict = Verdict(MODEL_CODES[written.kind], delivery="refused", evidence=evidence)
         verdict.detail = (
             f"the model's text is no good call ({written.reason}), and the server answered it with an error"
         )
@@ -103,7 +106,28 @@ def _limited(facts: Facts, blind: Outcome, written: Written) -> Verdict | None:
     verdict.remedy = "raise the output limit"
     if facts.constrains and not facts.text and not facts.calls:
         verdict.flags.append("engine.constrained")
+    elif _may_be_forced(facts) and not written.endless and not _begun(facts, written):
+        _as_forced(facts, verdict)
     return verdict
+
+
+def _as_forced(facts: Facts, verdict: Verdict) -> None:
+    """What came up to the limit is no beginning of the known text: a form was forced in its place."""
+    verdict.delivery = "constrained"
+    verdict.flags.append("engine.constrained")
+    verdict.fault = "config" if facts.forced_format or must_call(facts) else "stack"
+    verdict.detail = "the form that was forced is not the known text, and a limit ended it"
+    verdict.remedy = "leave the forced form out (no response format, `tool_choice` auto or none), or raise the limit"
+
+
+def _may_be_forced(facts: Facts) -> bool:
+    return facts.forced_format or facts.constrains or must_call(facts)
+
+
+def _begun(facts: Facts, written: Written) -> bool:
+    """Whether what came is a piece of the known text."""
+    arguments = "".join(judged.call.arguments_text for judged in facts.calls)
+    return squeeze(facts.text + arguments) in squeeze(written.text)
 
 
 def _complete(facts: Facts, written: Written) -> bool:
@@ -111,7 +135,8 @@ def _complete(facts: Facts, written: Written) -> bool:
         return False
     if written.calls and _delivered(facts) == written.calls:
         return True
-    return bool(written.text.strip()) and squeeze(written.text) in squeeze(facts.reasoning + facts.text)
+    known, came = squeeze(written.text), squeeze(facts.reasoning + facts.text)
+    return bool(known) and (known == came if facts.forced_format or must_call(facts) else known in came)
 
 
 def _delivered(facts: Facts) -> tuple[tuple[str, str], ...]:
@@ -135,14 +160,14 @@ def _native(facts: Facts, written: Written) -> Verdict:
     same = delivered == written.calls
     if written.kind == "valid_call":
         return _good_call(facts, written, evidence, same=same)
-    if written.kind in _MODEL_CODES:
+    if written.kind in MODEL_CODES:
         kept = same and written.kind != "malformed_call"
         delivery: Delivery = "intact" if kept else _what_became(facts, fine=fine)
-        verdict = Verdict(_MODEL_CODES[written.kind], delivery=delivery, evidence=evidence, detail=written.reason)
+        verdict = Verdict(MODEL_CODES[written.kind], delivery=delivery, evidence=evidence, detail=written.reason)
         if delivery == "constrained":
             verdict.flags.append("engine.constrained")
         return verdict
-    if _forced(facts) or facts.constrains:
+    if must_call(facts) or facts.constrains:
         verdict = Verdict("ok.native_call" if fine else "parser.altered", delivery="constrained", evidence=evidence)
         verdict.flags.append("engine.constrained")
         verdict.detail = "the model wrote no call; the server forced this one"
@@ -157,10 +182,12 @@ def _good_call(facts: Facts, written: Written, evidence: list[Evidence], *, same
         verdict = Verdict("ok.native_call", delivery="intact", evidence=evidence, detail="delivered as written")
         if written.prose and squeeze(written.prose) not in squeeze(facts.text + facts.reasoning):
             verdict.flags.append("parser.dropped")
+            free = _prose_first(facts, written) or not (facts.constrains or must_call(facts))
+            verdict.delivery = "altered" if free else "constrained"
             verdict.detail += "; text beside the call is missing"
         return verdict
     if set(delivered) < set(written.calls):
-        if facts.request.parallel_tool_calls is False or facts.constrains or _forced(facts):
+        if facts.request.parallel_tool_calls is False or facts.constrains or must_call(facts):
             verdict = Verdict("ok.native_call", delivery="constrained", evidence=evidence)
             verdict.flags.append("engine.constrained")
             verdict.detail = "fewer calls than the model writes when it runs freely"
@@ -168,7 +195,7 @@ def _good_call(facts: Facts, written: Written, evidence: list[Evidence], *, same
         return Verdict("parser.dropped", delivery="dropped", evidence=evidence, detail="some of the calls are missing")
     if set(delivered) > set(written.calls):
         return Verdict("parser.phantom", delivery="phantom", evidence=evidence, detail="more calls than were written")
-    if facts.constrains or _forced(facts):
+    if facts.constrains or must_call(facts):
         fine = all(judged.verdict == "ok" for judged in facts.calls)
         verdict = Verdict("ok.native_call" if fine else "parser.altered", delivery="constrained", evidence=evidence)
         verdict.flags.append("engine.constrained")
@@ -177,127 +204,14 @@ def _good_call(facts: Facts, written: Written, evidence: list[Evidence], *, same
     return Verdict("parser.altered", delivery="altered", evidence=evidence, detail="the call was changed on its way")
 
 
+def _prose_first(facts: Facts, written: Written) -> bool:
+    """Whether the lost text stands before the call: no grammar that begins with the call kept it from being written."""
+    scan = find_calls(written.text, facts.tools)
+    before = written.text[: scan.calls[0].call.span.start] if scan.calls else ""
+    return bool(bare(answer_part(before)))
+
+
 def _what_became(facts: Facts, *, fine: bool) -> Delivery:
-    if facts.constrains or _forced(facts):
+    if facts.constrains or must_call(facts):
         return "constrained"
     return "repaired" if fine else "altered"
-
-
-def _forced(facts: Facts) -> bool:
-    return facts.choice in ("required", "named")
-
-
-# ---------------------------------------------------------------------- text, or nothing
-def _nothing(facts: Facts) -> Verdict:
-    if not facts.text.strip() and not facts.reasoning.strip():
-        detail = "the model ends at once; nothing was lost"
-        evidence = [facts.cite_body("nothing in it")]
-        return Verdict(
-            "nonresponse.empty", fault="model", ran="yes", delivery="intact", evidence=evidence, detail=detail
-        )
-    verdict = Verdict("ok.final_answer", delivery="constrained", evidence=[facts.cite_body("what came")])
-    verdict.flags.append("engine.constrained")
-    verdict.detail = "the model writes nothing when it runs freely"
-    return verdict
-
-
-def _in_text(facts: Facts, written: Written) -> Verdict:
-    where = _where(facts, written)
-    evidence = [facts.cite_body("what came")]
-    if written.kind in _MODEL_CODES:
-        return Verdict(_MODEL_CODES[written.kind], delivery=where, evidence=evidence, detail=written.reason)
-    if written.kind == "valid_call":
-        return _lost_call(facts, written, where)
-    if where == "left_as_text":
-        verdict = Verdict("ok.final_answer", delivery="intact", evidence=evidence, detail="delivered as written")
-        if facts.choice in ("required", "named"):
-            verdict.flags.append("protocol.choice_ignored")
-        return verdict
-    if where == "in_reasoning":
-        return _answer_in_reasoning(facts, written)
-    if where == "dropped" and _call_like(written):
-        return Verdict("parser.dropped", delivery="dropped", evidence=evidence, detail="the call markup was lost")
-    if where == "dropped":
-        return Verdict("nonresponse.swallowed", delivery="dropped", evidence=evidence, detail="the answer was lost")
-    if where == "constrained":
-        verdict = Verdict("ok.final_answer", delivery="constrained", evidence=evidence)
-        verdict.flags.append("engine.constrained")
-        return verdict
-    return Verdict("parser.altered", delivery="altered", evidence=evidence, detail="the text was changed on its way")
-
-
-def _call_like(written: Written) -> bool:
-    """Whether the text is call markup, although no call was asked for."""
-    scan = find_calls(written.text)
-    return bool(scan.calls or scan.problems)
-
-
-def _answer_in_reasoning(facts: Facts, written: Written) -> Verdict:
-    evidence = [facts.cite_body("what came")]
-    if not answer_part(written.text):
-        verdict = Verdict("nonresponse.reasoning_only", fault="model", delivery="intact", evidence=evidence)
-        verdict.detail = "the model wrote reasoning and nothing else"
-        return verdict
-    verdict = Verdict("parser.in_reasoning", delivery="in_reasoning", evidence=evidence)
-    verdict.detail = "the answer stands in the reasoning field"
-    return verdict
-
-
-def _lost_call(facts: Facts, written: Written, where: Delivery) -> Verdict:
-    """A good call that is not in its field."""
-    evidence = [facts.cite_body("what came")]
-    if where == "left_as_text":
-        span = facts.scan.calls[0].call.span if facts.scan.calls else None
-        if span is not None:
-            evidence = [facts.cite_text(span.start, span.end, "the call")]
-        name = "parser.in_reasoning" if written.inside_reasoning else "parser.left_as_text"
-        return Verdict(name, delivery="left_as_text", evidence=evidence, detail="the call came as text")
-    if where == "in_reasoning":
-        return Verdict(
-            "parser.in_reasoning", delivery="in_reasoning", evidence=evidence, detail="the call is in reasoning"
-        )
-    if where == "constrained":
-        verdict = Verdict("ok.final_answer", delivery="constrained", evidence=evidence)
-        verdict.flags.append("engine.constrained")
-        verdict.detail = "the response format kept the model from its call"
-        return verdict
-    if where == "altered":
-        return Verdict("parser.altered", delivery="altered", evidence=evidence, detail="the call came as other text")
-    return Verdict("parser.dropped", delivery="dropped", evidence=evidence, detail="the call is missing")
-
-
-def _where(facts: Facts, written: Written) -> Delivery:
-    """Where the known text is in the answer: as text, in the reasoning field, nowhere, or as another text."""
-    text, reasoning = squeeze(facts.text), squeeze(facts.reasoning)
-    known = squeeze(written.text)
-    core = bare(written.text)
-    prose = squeeze(written.prose)
-    if known and (known in text or (core and core == bare(facts.text))):
-        return "left_as_text"
-    if (
-        written.kind == "prose"
-        and prose
-        and (prose in text or (text and bare(written.prose).endswith(bare(facts.text))))
-    ):
-        return "left_as_text"
-    if known in reasoning or (core and core == bare(facts.reasoning + facts.text) and not text):
-        return "in_reasoning"
-    if not text and not reasoning:
-        return "dropped"
-    if (
-        written.kind != "prose"
-        and core.startswith(bare(facts.reasoning + facts.text))
-        and not find_calls(facts.text).calls
-    ):
-        return "dropped"
-    if written.calls and any(name in text for name, _ in written.calls):
-        return "left_as_text" if _same_calls(facts, written) else "altered"
-    if written.kind != "prose" and (not text or (prose and text in prose) or text == prose):
-        return "dropped"
-    if facts.request.response_format is not None or _forced(facts):
-        return "constrained"
-    return "dropped" if not text else "altered"
-
-
-def _same_calls(facts: Facts, written: Written) -> bool:
-    return tuple((found.call.name, canonical(found.call.arguments)) for found in facts.scan.calls) == written.calls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from results.outcomes import Confidence, Delivery, Evidence, Fault, Grade, Outcome, Ran, Wrote
 from results.taxonomy import CODES
@@ -10,8 +10,7 @@ from results.taxonomy import CODES
 _MAX_EVIDENCE = 4
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(msgspec.Struct):
     """One rule's answer. What is None is taken from the taxonomy's usual value for the code."""
 
     name: str
@@ -20,11 +19,11 @@ class Verdict:
     confidence: Confidence = "high"
     delivery: Delivery = "unknown"
     wrote: Wrote = "unknown"
-    evidence: list[Evidence] = field(default_factory=list)
+    evidence: list[Evidence] = msgspec.field(default_factory=list)
     remedy: str | None = None
     decide_by: str | None = None
     detail: str = ""
-    flags: list[str] = field(default_factory=list)
+    flags: list[str] = msgspec.field(default_factory=list)
     signature: str | None = None
 
     def undetermined(self, decide_by: str) -> Verdict:

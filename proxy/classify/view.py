@@ -7,8 +7,10 @@ classifier does not know which. It does no I/O.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from stacks.dialects.exchange import WireExchange
 
@@ -42,15 +44,14 @@ class Segment:
     length: int
 
 
-@dataclass(slots=True)
-class BodyMap:
+class BodyMap(msgspec.Struct):
     """Leads offsets in a decoded body back to offsets in the message on the wire.
 
     `segments` in order of the body. A body under a content coding has no such map; `whole` (the range of the coded
     body) is then the answer to every question. Without either, offsets are taken as they are.
     """
 
-    segments: list[Segment] = field(default_factory=list)
+    segments: list[Segment] = msgspec.field(default_factory=list)
     whole: tuple[int, int] | None = None
 
     def wire(self, start: int, end: int) -> tuple[int, int]:
@@ -76,12 +77,12 @@ class WireMap(Protocol):
         """The wire range of body bytes `start` to `end`."""
 
 
-@dataclass(slots=True)
-class ExchangeView:
+class ExchangeView(msgspec.Struct):
     """One attempt.
 
     `end` is one of `ENDS`, `end_detail` the words that came with it (an error text, a relay fault's code). `stack` and
-    `stack_version` are what the run's manifest knows, "" where nothing is known. `request_head` and `response_head` are
+    `stack_version` are what the run's manifest knows, "" where nothing is known, `launch_flags` how the server was
+    started, None where that is not known. `request_head` and `response_head` are
     the wire ranges of the heads, `response_length` the bytes of the whole response; `request_map` and `response_map`
     lead body offsets to the wire. `first_byte_us` and `duration_us` count from the request; None where not recorded.
     `prompt_tokens_estimate` is an outside estimate of the prompt's size for a request whose text was cut. `unreadable`
@@ -93,17 +94,18 @@ class ExchangeView:
     wire: WireExchange
     end: str = COMPLETE
     end_detail: str = ""
-    request_map: WireMap = field(default_factory=BodyMap)
-    response_map: WireMap = field(default_factory=BodyMap)
+    request_map: WireMap = msgspec.field(default_factory=BodyMap)
+    response_map: WireMap = msgspec.field(default_factory=BodyMap)
     response_head: tuple[int, int] = (0, 0)
     request_head: tuple[int, int] = (0, 0)
     response_length: int = 0
     stack: str = ""
     stack_version: str = ""
+    launch_flags: tuple[str, ...] | None = None
     first_byte_us: int | None = None
     duration_us: int | None = None
     prompt_tokens_estimate: int | None = None
     unreadable: str = ""
     request_unseen: bool = False
     upstream: str = ""
-    tags: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = msgspec.field(default_factory=dict)

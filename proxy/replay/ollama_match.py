@@ -60,15 +60,14 @@ def families_of(taken: Iterable[Taken]) -> dict[str, Family]:
 def differences(asked: Meaning, one: Taken, families: Mapping[str, Family], models: frozenset[str]) -> list[str] | None:
     """What differs without changing the answer; None where this capture does not answer the request."""
     taken = one.meaning
-    gate = next((name for name in _GATES if one.status == 400 and name in one.payload), b"")
-    # A refusal for size depends on the words; every other one came before they were looked at.
-    refused = 400 <= one.status < 500 and b"context" not in one.payload
     soft = []
     if asked.model != taken.model:
         if not _both_unknown(asked, taken, models):
             return None
         soft.append("model")
-        refused = True
+    gate = next((name for name in _GATES if one.status == 400 and name in one.payload), b"")
+    # A refusal for size depends on the words; every other one came before they were looked at.
+    refused = bool(soft) or (400 <= one.status < 500 and b"context" not in one.payload)
     if not _musts_agree(asked, taken, gate, unknown="model" in soft):
         return None
     if not _tools_agree(asked, taken, gate, unknown="model" in soft):
@@ -157,7 +156,7 @@ def _contexts_agree(asked: Meaning, one: Taken) -> bool:
 
 def _size(meaning: Meaning) -> int:
     """About the tokens of the words and tools of a request: a canary reads bytes."""
-    return len(meaning.text.encode()) + (len(meaning.tools) if meaning.offers_tools else 0)
+    return len(meaning.text.encode("utf-8", "surrogatepass")) + (len(meaning.tools) if meaning.offers_tools else 0)
 
 
 def _differing(asked: Meaning, taken: Meaning) -> list[str]:

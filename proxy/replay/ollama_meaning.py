@@ -8,6 +8,7 @@ A canary's text is chosen by the latest trigger in the prompt and by nothing els
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -96,6 +97,13 @@ def meaning_of(method: str, path: str, body: bytes) -> Meaning:
         return Meaning(method, path, None, (("body", _broken(body, wrong)),))
     if not isinstance(value, dict):
         return Meaning(method, path, None, (("body", type(value).__name__),), value=value)
+    try:
+        return _of_object(method, path, value)
+    except RecursionError:
+        return Meaning(method, path, None, (("body", "nested too deeply"),))
+
+
+def _of_object(method: str, path: str, value: dict[str, Any]) -> Meaning:
     name = value.get("model")
     model = plain_name(name) if isinstance(name, str) and name else None
     messages = value.get("messages", value.get("input"))
@@ -192,7 +200,9 @@ def _budget(value: dict[str, Any]) -> int | None:
 
 
 def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _kind(message: Any) -> Any:

@@ -22,6 +22,9 @@ FORMATS = ("response_format", "format", "grammar", "json_schema", "structured_ou
            "guided_choice", "guided_grammar", "regex", "ebnf", "structural_tag")  # fmt: skip
 
 
+_FORMAT_OR_THINKING = frozenset((*FORMATS, *THINKING, "chat_template_kwargs"))
+
+
 def read_body(body: bytes) -> tuple[object, str | None]:
     """(value, error) of a request body. A body with duplicate keys or trailing bytes is read as a lenient server
     would and the fault told; an empty one gives (UNPARSED, None)."""
@@ -45,6 +48,13 @@ def common_fields(request: CanonicalRequest, body: dict[str, object], known: fro
     stream = body.get("stream")
     if isinstance(stream, bool):
         request.stream = request.stream_stated = stream
+    if not _FORMAT_OR_THINKING.isdisjoint(body):
+        _format_and_thinking(request, body)
+    for key in body.keys() - known - SAMPLING:
+        request.extra[key] = body[key]
+
+
+def _format_and_thinking(request: CanonicalRequest, body: dict[str, object]) -> None:
     for name in FORMATS:
         if body.get(name) is not None:
             request.response_format, request.response_format_field = body[name], name
@@ -60,8 +70,6 @@ def common_fields(request: CanonicalRequest, body: dict[str, object], known: fro
                 template["enable_thinking"],
                 "chat_template_kwargs.enable_thinking",
             )
-    for key in body.keys() - known - SAMPLING:
-        request.extra[key] = body[key]
 
 
 def set_limit(request: CanonicalRequest, body: dict[str, object], names: Iterable[str]) -> None:

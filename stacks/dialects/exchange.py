@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from stacks.irregular import Irregularity
 from stacks.strictjson import UNPARSED, load, read
@@ -12,8 +13,7 @@ from stacks.turn import CanonicalRequest, ErrorObject, Turn
 Headers = Sequence[tuple[str, str]] | Mapping[str, str]
 
 
-@dataclass(slots=True)
-class WireExchange:
+class WireExchange(msgspec.Struct):
     """One HTTP exchange with both bodies de-chunked and content-decoded.
 
     `target` is the request target (path and query). `status` 0 means no status line was received. `headers` are
@@ -23,7 +23,6 @@ class WireExchange:
 
     method: str
     target: str
-    request_headers: Headers = ()
     request_body: bytes = b""
     status: int = 0
     response_headers: Headers = ()
@@ -33,7 +32,8 @@ class WireExchange:
 
 def header(headers: Headers, name: str) -> str | None:
     """The first header of that name (any case), or None."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    # A list is told first: to ask whether it is a mapping is slow.
+    pairs = headers.items() if not isinstance(headers, list) and isinstance(headers, Mapping) else headers
     wanted = name.lower()
     for key, value in pairs:
         if key.lower() == wanted:
@@ -41,8 +41,7 @@ def header(headers: Headers, name: str) -> str | None:
     return None
 
 
-@dataclass(slots=True)
-class Event:
+class Event(msgspec.Struct):
     """One unit of a response body: an SSE event, an NDJSON line, or the whole plain body.
 
     `kind` is json (value read), done (the `[DONE]` mark), text (not JSON), partial (cut JSON) or broken (a syntax
@@ -70,8 +69,7 @@ class Event:
         return read(self.data).value if value is UNPARSED else value
 
 
-@dataclass(slots=True)
-class Assembled:
+class Assembled(msgspec.Struct):
     """What an exchange says.
 
     `dialect` is the one the answer was read as (the route's where they agree): one of the names in
@@ -94,8 +92,8 @@ class Assembled:
     content_type: str | None = None
     done_mark: bool | None = None
     comments: int = 0
-    body: bytes = field(default=b"", repr=False)
-    request_body: bytes = field(default=b"", repr=False)
+    body: bytes = msgspec.field(default=b"")
+    request_body: bytes = msgspec.field(default=b"")
 
     def has(self, code: str) -> bool:
         """Whether an irregularity of that code was found."""

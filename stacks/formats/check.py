@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import jsonschema
+import msgspec
+import orjson
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 from referencing import Registry
 
 from stacks.formats.json_nodes import too_deep
 from stacks.formats.json_text import dumps
+from stacks.formats.plain_schema import PlainSchema, plain_schema
 from stacks.formats.tools import offered_tools
 
 Verdict = Literal["ok", "unknown_tool", "invalid_arguments"]
@@ -37,8 +39,7 @@ class HasCall(Protocol):
         """The arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallCheck:
+class CallCheck(msgspec.Struct, frozen=True):
     """Verdict on one call. path: where in the arguments (JSON path, `$` the whole). keyword: the schema keyword that
     failed. schema_fault: why the offered schema could not be used, empty when it could."""
 
@@ -54,13 +55,16 @@ class CallCheck:
         return self.verdict == "ok"
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
+class _Compiled(msgspec.Struct, frozen=True):
     validator: Any
     fault: str
+    plain: PlainSchema | None = None
+    may_warn: bool = False
+    """Whether checking may warn: patterns (of regular expressions) and references do. Turning warnings off costs as
+    much as most checks."""
 
 
-def _compile(schema: Any) -> _Compiled:
+def _compile(schema: Any, may_warn: bool) -> _Compiled:
     if schema is None or schema is True:
         return _Compiled(None, "")
     if not isinstance(schema, dict):
@@ -70,7 +74,7 @@ def _compile(schema: Any) -> _Compiled:
     try:
         kind = validator_for(schema, default=jsonschema.Draft202012Validator)
         kind.check_schema(schema)
-        return _Compiled(kind(schema, registry=Registry()), "")
+        return _Compiled(kind(schema, registry=Registry()), "", plain_schema(schema), may_warn)
     except SchemaError as error:
         return _Compiled(None, f"{_path(error.absolute_path)}: {error.message[:300]}")
     except Exception as error:
@@ -78,8 +82,9 @@ def _compile(schema: Any) -> _Compiled:
 
 
 @lru_cache(maxsize=512)
-def _compile_text(text: str) -> _Compiled:
-    return _compile(json.loads(text))
+def _compile_text(text: bytes) -> _Compiled:
+    """By its text: the requests of a run offer the same tools again and again."""
+    return _compile(json.loads(text), may_warn=b"pattern" in text or b"Ref" in text or b"$ref" in text)
 
 
 _BY_IDENTITY: dict[int, tuple[Any, _Compiled]] = {}
@@ -94,13 +99,20 @@ def _compiled(schema: Any) -> _Compiled:
         if isinstance(schema, Mapping) and too_deep(schema):
             compiled = _Compiled(None, "the schema nests too deep")
         else:
-            compiled = _compile_text(dumps(schema))
+            compiled = _compile_text(_text_of(schema))
     except (TypeError, ValueError, RecursionError) as error:
         compiled = _Compiled(None, f"{type(error).__name__}: {str(error)[:300]}")
     if len(_BY_IDENTITY) >= 512:
         _BY_IDENTITY.clear()
     _BY_IDENTITY[id(schema)] = (schema, compiled)
     return compiled
+
+
+def _text_of(schema: Any) -> bytes:
+    try:
+        return orjson.dumps(schema)
+    except TypeError:  # lone surrogates, integers beyond 64 bits
+        return dumps(schema).encode("utf-8", "surrogatepass")
 
 
 def _path(parts: Any) -> str:
@@ -115,17 +127,25 @@ def check_arguments(arguments: Any, schema: Any) -> CallCheck:
     compiled = _compiled(schema)
     if compiled.validator is None:
         return CallCheck("ok", schema_fault=compiled.fault)
+    if compiled.plain is not None and compiled.plain.surely_fits(arguments) and not too_deep(arguments):
+        return CallCheck("ok")
     if too_deep(arguments):
         return CallCheck("invalid_arguments", "the arguments nest too deep", "$", "depth")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            error = next(iter(compiled.validator.iter_errors(arguments)), None)
+        error = _first_error(compiled, arguments)
     except Exception as fault:
         return CallCheck("ok", schema_fault=f"{type(fault).__name__}: {str(fault)[:300]}")
     if error is None:
         return CallCheck("ok")
     return CallCheck("invalid_arguments", error.message[:500], _path(error.absolute_path), str(error.validator))
+
+
+def _first_error(compiled: _Compiled, arguments: Any) -> Any:
+    if not compiled.may_warn:
+        return next(compiled.validator.iter_errors(arguments), None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return next(compiled.validator.iter_errors(arguments), None)
 
 
 def check_call(call: HasCall, tools: Any) -> CallCheck:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from stacks.formats.json_text import number_of
 from stacks.formats.model import Span
@@ -14,8 +15,7 @@ MAX_DEPTH = 100
 _UNTERMINATED = "Unterminated string"
 
 
-@dataclass(slots=True)
-class Node:
+class Node(msgspec.Struct):
     """A value with its place. members: key -> (span of the key as written, node), for objects read by hand."""
 
     start: int
@@ -31,8 +31,7 @@ class Node:
         return Span(self.start, self.end)
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(msgspec.Struct):
     """Outcome of one read. node is None when not even its start was readable.
 
     stopped: why it ended early ("cut" at the end of the text, "stop" at a marker, "garbage", "too_deep", "too_long"),
@@ -45,16 +44,15 @@ class Reading:
     repairs: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Frame:
+class Frame(msgspec.Struct):
     """An open container: what it holds so far, and the key whose value is due."""
 
     is_object: bool
     start: int
-    members: dict[str, tuple[Span, Node]] = field(default_factory=dict)
-    items: list[Node] = field(default_factory=list)
+    members: dict[str, tuple[Span, Node]] = msgspec.field(default_factory=dict)
+    items: list[Node] = msgspec.field(default_factory=list)
     key: str = ""
-    key_span: Span = field(default=Span(0, 0))
+    key_span: Span = msgspec.field(default=Span(0, 0))
     pending: bool = False
 
     def add(self, node: Node) -> None:

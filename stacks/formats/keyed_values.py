@@ -6,8 +6,10 @@ Values that are no strings are JSON, so the schema (or, without one, the text) s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from stacks.formats.json_text import skip_space
 from stacks.formats.model import Found, ParsedCall, Span
@@ -45,13 +47,12 @@ class KeyedValues:
         return _Run(self, text, tools).go()
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(msgspec.Struct):
     """A call being read."""
 
     name: str
-    arguments: dict[str, Any] = field(default_factory=dict)
-    repairs: list[str] = field(default_factory=list)
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+    repairs: list[str] = msgspec.field(default_factory=list)
 
 
 class _Run:
@@ -62,7 +63,7 @@ class _Run:
         self.found = Found()
         self.last_value_close = text.rfind(spec.value[1])
         key, closer = re.escape(spec.key[0]), re.escape(spec.closer)
-        self.value_stop = re.compile(rf"\s*(?:{key}|{closer}\s*(?:\Z|{re.escape(spec.opener)}))")
+        self.value_stop = re.compile(rf"(?<!\s)\s*+(?:{key}|{closer}\s*+(?:\Z|{re.escape(spec.opener)}))")
 
     def go(self) -> Found:
         at, floor = self.text.find(self.spec.opener), 0

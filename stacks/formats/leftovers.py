@@ -61,6 +61,8 @@ def find_markers(text: str, outside: Sequence[Span] = ()) -> tuple[Leak, ...]:
 
     A marker in quote marks is talked about, and none.
     """
+    if not text:
+        return ()
     spans = sorted(outside)
     joined = complement(complement(spans, len(text)), len(text)) if spans else []
     leaks: list[Leak] = []

@@ -153,13 +153,12 @@ def _strict_problem(call: ParsedCall) -> Problem:
     return Problem(kind, f"call to {call.name!r}: " + (", ".join(call.repairs) or "cut"), call.span)
 
 
-@dataclass(slots=True)
-class Found:
+class Found(msgspec.Struct):
     """Collects what a parser meets on its way through a text."""
 
-    calls: list[ParsedCall] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    blocks: list[Span] = field(default_factory=list)
+    calls: list[ParsedCall] = msgspec.field(default_factory=list)
+    problems: list[Problem] = msgspec.field(default_factory=list)
+    blocks: list[Span] = msgspec.field(default_factory=list)
 
     @property
     def full(self) -> bool:
@@ -216,10 +215,14 @@ class CallFormat:
         """Read the calls of this format in `text`, the first 1,000 of them. Never raises; linear in its length."""
         if not self.detect(text):
             return ParseResult(self.name, mode)
+        result = self.read(text, tools)
+        return result.strict() if mode == "strict" else result
+
+    def read(self, text: str, tools: OfferedTools | None = None) -> ParseResult:
+        """The lenient reading of a text that is known to carry a sign of this format."""
         found = self.scan(text, tools if tools is not None else NO_TOOLS)
         calls = tuple(replace(call, format=self.name) for call in found.calls)
-        result = ParseResult(self.name, "lenient", calls, tuple(found.problems), tuple(found.blocks))
-        return result.strict() if mode == "strict" else result
+        return ParseResult(self.name, "lenient", calls, tuple(found.problems), tuple(found.blocks))
 
 
 def inside_any(offset: int, spans: Sequence[Span]) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from stacks.formats.json_nodes import Node, Reading
 from stacks.formats.json_text import loads
 from stacks.formats.model import MAX_FINDINGS, ParsedCall, Span
@@ -36,8 +38,7 @@ class Keys:
 HERMES_KEYS = Keys()
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(msgspec.Struct):
     """A call being built; spans are known, the block around it is not yet."""
 
     name: str

@@ -7,8 +7,10 @@ closing tag inside a value is told from the real one by what follows it, and nes
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from stacks.formats.json_text import loads
 from stacks.formats.model import MAX_FINDINGS, Found, ParsedCall, Span
@@ -44,8 +46,7 @@ class Markup:
         return MarkupScanner(self)
 
 
-@dataclass(slots=True)
-class _Value:
+class _Value(msgspec.Struct):
     start: int
     end: int
     after: int
@@ -70,7 +71,7 @@ class MarkupScanner:
         self.edges = re.compile(rf"(?P<shut>{shut})|(?P<open>{any_parameter})")
         self.after_value = re.compile(rf"\s*(?:{any_parameter}|{close}|{outer}|\Z)")
         self.value_stop = re.compile(
-            rf"\s*(?:{any_parameter}|{close}\s*(?:{outer}|{_open_only(markup)}|\Z)|{outer}\s*\Z)"
+            rf"(?<!\s)\s*+(?:{any_parameter}|{close}\s*+(?:{outer}|{_open_only(markup)}|\Z)|{outer}\s*+\Z)"
         )
         self.cut_tag = _cut_tags(markup)
 
@@ -100,15 +101,14 @@ def _cut_tags(markup: Markup) -> tuple[str, ...]:
     return tuple(tag for tag in (markup.parameter_close, markup.call_close, *(markup.wrap or ())) if tag)
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(msgspec.Struct):
     """A call being read."""
 
     name: str
     name_span: Span
     start: int
     repairs: list[str]
-    arguments: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
     complete: bool = True
 
 

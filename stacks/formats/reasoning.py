@@ -8,8 +8,9 @@ the prompt, so that the text starts inside it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from stacks.formats.model import Span, complement
 
@@ -56,8 +57,7 @@ _BARE_HARMONY_END = re.compile(r"assistant(?=final|commentary)")
 MAX_BLOCKS = 256
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningSplit:
+class ReasoningSplit(msgspec.Struct, frozen=True):
     """Where a text reasons and where it answers. Spans include the markers; they are disjoint and in order.
 
     unclosed: the last reasoning block runs to the end of the text. opened_by_template: the text starts inside

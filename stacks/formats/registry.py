@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from functools import cache
+from functools import cache, lru_cache
 
 from stacks.formats import known
 from stacks.formats.model import CallFormat
@@ -29,18 +29,18 @@ def formats() -> tuple[CallFormat, ...]:
 
 @cache
 def _signs() -> tuple[str, ...]:
-    return tuple(sorted({opener[0] for entry in formats() for opener in entry.openers}))
+    return tuple(sorted({opener[:2] for entry in formats() for opener in entry.openers}))
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _candidates(signs: tuple[bool, ...]) -> tuple[CallFormat, ...]:
     there = {sign for sign, stands in zip(_signs(), signs, strict=True) if stands}
-    return tuple(entry for entry in formats() if not entry.openers or any(o[0] in there for o in entry.openers))
+    return tuple(entry for entry in formats() if not entry.openers or any(o[:2] in there for o in entry.openers))
 
 
 def present_in(text: str) -> list[CallFormat]:
-    """The formats whose signs stand in a text, by rank. Those whose openers begin with no character of the text are
-    not asked."""
+    """The formats whose signs stand in a text, by rank. Those whose openers all begin with two characters that
+    stand nowhere in the text are not asked."""
     candidates = _candidates(tuple([sign in text for sign in _signs()]))
     return [entry for entry in candidates if entry.detect(text)]
 

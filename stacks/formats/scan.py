@@ -29,9 +29,9 @@ class CallScan(msgspec.Struct, frozen=True):
     """What a text holds. Spans are character offsets; `ByteOffsets(text)` turns them into bytes.
 
     format: the format that reads the text best, "" when none finds anything; formats: all that contributed calls.
-    lenient / strict: that format's two readings. readings: the lenient reading of every format with a finding.
-    calls: calls of the best reading, and those of other formats beside it, in order. prose: the answer outside
-    calls. leaks: leftover markers. cut: the text ends inside a call.
+    lenient: that format's reading. readings: the lenient reading of every format with a finding. calls: calls of the
+    best reading, and those of other formats beside it, in order. prose: the answer outside calls. cut: the text ends
+    inside a call.
     """
 
     text: str
@@ -39,13 +39,21 @@ class CallScan(msgspec.Struct, frozen=True):
     format: str = ""
     formats: tuple[str, ...] = ()
     lenient: ParseResult = NOTHING
-    strict: ParseResult = NOTHING
     readings: tuple[ParseResult, ...] = ()
     calls: tuple[TextCall, ...] = ()
     problems: tuple[Problem, ...] = ()
     prose: tuple[Span, ...] = ()
-    leaks: tuple[Leak, ...] = ()
     cut: bool = False
+
+    @property
+    def strict(self) -> ParseResult:
+        """The strict reading of the format that reads the text best."""
+        return self.lenient.strict() if self.format else NOTHING
+
+    @property
+    def leaks(self) -> tuple[Leak, ...]:
+        """Markers left over outside of calls and reasoning; looked for each time this is asked."""
+        return find_markers(self.text, [*(call.call.span for call in self.calls), *self.reasoning.reasoning])
 
     @property
     def standing(self) -> tuple[TextCall, ...]:
@@ -76,8 +84,7 @@ def find_calls(text: str, tools: Any = None, starts_inside_reasoning: bool = Fal
         split = _without_argument_text(text, split, present, offered)
     readings = _readings(text, present, split, offered)
     if not readings:
-        leaks = find_markers(text, [*split.reasoning])
-        return CallScan(text, split, prose=split.answer, leaks=leaks)
+        return CallScan(text, split, prose=split.answer)
     placed = {entry.name: place(text, entry, result, split, offered) for entry, result in readings}
     order = sorted(readings, key=lambda pair: _score(pair[0], pair[1], placed[pair[0].name]))
     winner, best = order[0]
@@ -93,12 +100,10 @@ def find_calls(text: str, tools: Any = None, starts_inside_reasoning: bool = Fal
         format=winner.name,
         formats=tuple(used),
         lenient=best,
-        strict=best.strict(),
         readings=tuple(result for _, result in readings),
         calls=tuple(calls),
         problems=problems,
         prose=tuple(complement([*blocks, *claimed, *split.reasoning], len(text))),
-        leaks=find_markers(text, [*claimed, *split.reasoning]),
         cut=_is_cut(text, calls, problems),
     )
 
@@ -139,7 +144,7 @@ def _without(parts: Sequence[Span], claimed: Sequence[Span]) -> list[Span]:
 def _read(text: str, entry: CallFormat, parts: Sequence[Span], offered: OfferedTools) -> ParseResult:
     """One format's lenient reading, part by part: reasoning never swallows the answer, nor the other way round."""
     if len(parts) == 1 and parts[0] == (0, len(text)):
-        return entry.parse(text, "lenient", offered)
+        return entry.read(text, offered)  # its signs were seen in the whole text
     calls: list[ParsedCall] = []
     problems: list[Problem] = []
     blocks: list[Span] = []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from stacks.formats.json_nodes import Reading
 from stacks.formats.json_reader import JsonReader
@@ -17,13 +19,12 @@ _VALUE_STARTS = frozenset("{[\"'")
 _EXTRA_CLOSERS = re.compile(r"[\s}\])]*")
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(msgspec.Struct):
     """A block being read: where it starts, what it needed, what it held."""
 
     start: int
     repairs: list[str]
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[Draft] = msgspec.field(default_factory=list)
     values: int = 0
 
 

@@ -7,17 +7,17 @@ tools (`input_schema`), legacy `functions`, a mapping of name -> schema, or bare
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 _MISSING: Any = object()
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedTools:
+class OfferedTools(msgspec.Struct, frozen=True):
     """Names and parameter schemas offered. `known` is false when nobody said what was offered."""
 
-    schemas: Mapping[str, Any] = field(default_factory=dict)
+    schemas: Mapping[str, Any] = msgspec.field(default_factory=dict)
     known: bool = False
 
     @property
@@ -72,10 +72,10 @@ def _types_of(schema: Any, depth: int) -> frozenset[str] | None:
 def _one_tool(tool: Any) -> tuple[str, Any] | None:
     if isinstance(tool, str):
         return tool, None
-    if not isinstance(tool, Mapping):
+    if not isinstance(tool, (dict, Mapping)):  # a dict is told first: to ask for a mapping is slow
         return None
     inner = tool.get("function")
-    if isinstance(inner, Mapping):
+    if isinstance(inner, (dict, Mapping)):
         tool = inner
     name = tool.get("name")
     if not isinstance(name, str):
@@ -92,6 +92,8 @@ def offered_tools(offered: Any) -> OfferedTools:
         return NO_TOOLS
     if isinstance(offered, OfferedTools):
         return offered
+    if isinstance(offered, list):
+        return OfferedTools(dict(pair for tool in offered if (pair := _one_tool(tool)) is not None), True)
     if isinstance(offered, Mapping) and "name" not in offered and "function" not in offered:
         return OfferedTools({name: schema for name, schema in offered.items() if isinstance(name, str)}, True)
     listed = [offered] if isinstance(offered, Mapping | str) or not isinstance(offered, Iterable) else offered

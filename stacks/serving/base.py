@@ -221,5 +221,6 @@ class ServingStack(ABC):
 
     def remedy(self, outcome: str, facts: Mapping[str, str]) -> str | None:
         """What to change on this stack for an outcome (`layer.code`), in the stack's own words; None: nothing better
-        than the general remedy. `facts` may hold `parser` (to configure), `format`, `model`, `context`, `tokens`."""
+        than the general remedy. `facts` may hold `parser` (to configure), `in_force` (the parser that is), `format`,
+        `mode`, `model`, `context`, `tokens`."""
         return None

@@ -72,7 +72,8 @@ def fingerprint(answers: Mapping[str, Answer]) -> Fingerprint:
     weighed = weigh(clue for stack in all_stacks() for clue in stack.clues(telling))
     if weighed is None:
         return unrecognised(answers, front)
-    notes = tuple(f"claims of {serving_stack(name).title} are not borne out ({why})" for name, why in weighed.claimed)
+    claims = tuple(f"claims of {serving_stack(name).title} are not borne out ({why})" for name, why in weighed.claimed)
+    notes = (*claims, *_replayed(answers))
     if weighed.stack == GENERIC:
         return _generic(answers, front, weighed, notes)
     return Fingerprint(
@@ -99,6 +100,12 @@ def _telling(answers: Mapping[str, Answer]) -> dict[str, Answer]:
         for path, answer in answers.items()
         if not answer.ok or path == NOBODYS or (answer.body != same and not is_page(answer))
     }
+
+
+def _replayed(answers: Mapping[str, Answer]) -> tuple[str, ...]:
+    """A note where the answers are a replay's (`proxy.replay` labels them): what is found out is of the recordings."""
+    told = any(answer.header("x-stacktap-replayed") for answer in answers.values())
+    return ("replayed: true captures stand in for a server here",) if told else ()
 
 
 def _state(answers: Mapping[str, Answer]) -> State:

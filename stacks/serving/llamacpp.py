@@ -210,6 +210,8 @@ class LlamaCpp(ServingStack):
 
     def remedy(self, outcome: str, facts: Mapping[str, str]) -> str | None:
         """See the base class."""
+        if outcome == "parser.left_as_text" and "--skip-chat-parsing" in facts.get("in_force", ""):
+            return "start llama-server without `--skip-chat-parsing`"
         return fill(REMEDIES.get(outcome), facts, parser_for(self.name, facts), "the model's own")
 
 

@@ -52,6 +52,13 @@ REMEDIES: Remedies = {
 }
 
 
+_ON_CHOICE = "chatml-function-calling"
+_TOOLS_ON_CHOICE = (
+    "with `--chat_format chatml-function-calling` tools reach the prompt only where the request sets `tool_choice`: "
+    "send it (a named function is enforced), or serve the file with llama-server `--jinja`"
+)
+
+
 class LlamaCppPython(ServingStack):
     """llama-cpp-python: no route shows its template, its context or its chat format."""
 
@@ -126,6 +133,8 @@ class LlamaCppPython(ServingStack):
 
     def remedy(self, outcome: str, facts: Mapping[str, str]) -> str | None:
         """See the base class. Only Functionary's format has a parser of its own."""
+        if outcome == "template.tools_absent" and facts.get("in_force") == _ON_CHOICE:
+            return _TOOLS_ON_CHOICE
         written = call_format(facts)
         if outcome == "parser.left_as_text" and written is not None and self.name in written.parsers:
             chat_format = parser_for(self.name, facts)

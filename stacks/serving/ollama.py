@@ -32,7 +32,6 @@ _CONTEXT_BY_MEMORY = (
     "OLLAMA_CONTEXT_LENGTH, PARAMETER num_ctx or options.num_ctx say otherwise"
 )
 _NO_TEMPLATE = "/api/show tells no template"
-_REPLAYED = "x-stacktap-replayed"
 _OTHERS = ("uvicorn", "llama.cpp", "basehttp", "koboldcpp")
 """Servers in whose name others imitate Ollama's routes; a gateway's name says nothing."""
 
@@ -63,9 +62,6 @@ class Ollama(ServingStack):
             for server in sorted(servers(answers))
             if any(word in server.lower() for word in _OTHERS)
         ]
-        replayed = next((value for answer in answers.values() if (value := answer.header(_REPLAYED))), "")
-        if replayed:
-            found.append(Clue(self.name, 0, f"these are replayed captures ({replayed}), no live server"))
         return found
 
     def models(self) -> Steps[list[Model]]:

@@ -210,6 +210,19 @@ def _candidates(where: Where, stack: str | None) -> tuple[tuple[int, _Compiled],
     )
 
 
+@lru_cache(maxsize=256)
+def _by_literal(where: Where, stack: str | None) -> tuple[dict[str, list[int]], frozenset[int]]:
+    """Places in `_candidates` by the literals of which a text must hold one, and the places of rows without any."""
+    places: dict[str, list[int]] = {}
+    always = set()
+    for place, (_, entry) in enumerate(_candidates(where, stack)):
+        for literal in entry.literals:
+            places.setdefault(literal, []).append(place)
+        if not entry.literals:
+            always.add(place)
+    return places, frozenset(always)
+
+
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
     """The pattern, compiled when first needed."""
@@ -228,12 +241,14 @@ def match(
     """
     pieces = [(0, text)] if len(text) <= _HEAD + _TAIL else [(0, text[:_HEAD]), (len(text) - _TAIL, text[-_TAIL:])]
     ranked: list[tuple[tuple[int, ...], SignatureHit]] = []
-    for distance, entry in _candidates(where, stack_name(stack)):
+    name = stack_name(stack)
+    candidates, (by_literal, always) = _candidates(where, name), _by_literal(where, name)
+    held = [by_literal[literal] for literal in by_literal if literal in text]
+    for place in sorted(always.union(*held)):
+        distance, entry = candidates[place]
+        if not _version_fits(entry.row, version):
+            continue
         for offset, piece in pieces:
-            if not _holds_any(piece, entry.literals):
-                continue
-            if not _version_fits(entry.row, version):
-                break
             found = compiled(entry.row.pattern).search(piece)
             if found is not None:
                 hit = SignatureHit(entry.row, (found.start() + offset, found.end() + offset))
@@ -241,14 +256,6 @@ def match(
                 break
     ranked.sort(key=lambda item: item[0])
     return [hit for _, hit in ranked]
-
-
-def _holds_any(text: str, literals: tuple[str, ...]) -> bool:
-    """Whether one of the literals stands in the text; true without any. A loop: this is asked of every row."""
-    for literal in literals:
-        if literal in text:
-            return True
-    return not literals
 
 
 def _distance(row: Signature, stack: str | None) -> int | None:

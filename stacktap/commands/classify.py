@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ import click
 from stacktap.failure import CouldNotRunError
 
 OF_THE_FILE = "\0"
-TAXONOMIES = ("paper", "dense", "microant", "aqbe")
+TAXONOMIES = ("paper", "dense", "microant", "aqbe", "paper-compat", "dense-compat", "aqbe-compat")
+"""As `proxy.exchange_view.LABELS`, which is slow to import for a mere --help."""
 
 
 @click.command("classify")
@@ -48,6 +48,7 @@ def command(run: str | None, file: Path | None, known_text: str | None, labels: 
 
 def _run(run: str, labels: str | None, as_json: bool) -> None:
     from proxy.exchange_view import classify_run
+    from proxy.served import servers_of
     from results.outcome_table import OutcomeTable
     from results.outcomes import encode
     from results.reader import JournalMissingError, RunReader
@@ -59,7 +60,7 @@ def _run(run: str, labels: str | None, as_json: bool) -> None:
         reader = RunReader(find(run))
         temporary = reader.folder / "outcomes.jsonl.tmp"
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            for judged in _labelled(classify_run(reader), labels):
+            for judged in classify_run(reader, servers_of(reader.folder), labels):
                 table.add(judged)
                 out.write(encode(judged) + b"\n")
         temporary.replace(reader.folder / "outcomes.jsonl")
@@ -74,18 +75,6 @@ def _run(run: str, labels: str | None, as_json: bool) -> None:
     click.echo(table.text())
     for problem in reader.problems.describe():
         click.echo(f"note: {problem}", err=True)
-
-
-def _labelled(judged: Iterator[Any], labels: str | None) -> Iterator[Any]:
-    import msgspec
-
-    from results.labels import PROJECTIONS
-
-    for each in judged:
-        if labels is not None:
-            yield msgspec.structs.replace(each, labels={labels: PROJECTIONS[labels](each.outcome)})
-        else:
-            yield each
 
 
 def _file(file: Path, known_text: str | None, labels: str | None, as_json: bool) -> None:
@@ -104,7 +93,7 @@ def _file(file: Path, known_text: str | None, labels: str | None, as_json: bool)
             classified = judge(exchange.view, memory)
             classified.remember(memory)
             known = exchange.known_text if known_text == OF_THE_FILE else known_text
-            (judged,) = _labelled(iter([judged_of(classified, known)]), labels)
+            judged = judged_of(classified, known, labels)
             wires = {"request": exchange.request_raw, "response": exchange.response_raw}
 
             def wire(attempt: int, direction: str, own: int = judged.attempt, of: Any = wires) -> bytes | None:

@@ -107,9 +107,10 @@ def _tell(
     session: RecordingSession, servers: dict[str, RunningServer], setups: tuple[Setup, ...], known: str, as_json: bool
 ) -> None:
     from probe.findings import known_answer_findings
+    from proxy.served import servers_of
     from results.reader import RunReader
 
-    findings = known_answer_findings(RunReader(session.folder), known)
+    findings = known_answer_findings(RunReader(session.folder), known, servers_of(session.folder))
     expected = 2 * len(setups)
     if as_json:
         facts = {

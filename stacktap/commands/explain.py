@@ -19,6 +19,7 @@ def command(run: str, attempt: int, as_json: bool) -> None:
     """Say why an attempt has its verdict: each cited byte range, highlighted in what was on the wire."""
     from proxy.exchange_view import classify_run
     from proxy.explain import ANSI, PLAIN, explain, explained
+    from proxy.served import servers_of
     from results.reader import JournalMissingError, RunReader
     from results.record import NewerSchemaError
     from results.runs import RunNotFoundError, find
@@ -26,7 +27,9 @@ def command(run: str, attempt: int, as_json: bool) -> None:
     try:
         reader = RunReader(find(run))
         # Verdicts look back, so everything up to the attempt is judged, in order.
-        judged = next((each for each in classify_run(reader) if each.attempt == attempt), None)
+        judged = next(
+            (each for each in classify_run(reader, servers_of(reader.folder)) if each.attempt == attempt), None
+        )
         if judged is None:
             raise CouldNotRunError(f"there is no finished attempt {attempt}; `stacktap show {run}` lists them")
         wires = _wires(RunReader(reader.folder), {cited.attempt for cited in judged.outcome.evidence})

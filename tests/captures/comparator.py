@@ -21,7 +21,7 @@ SERVICE = re.compile(
 )
 AFTER_MODEL = re.compile(
     r"\bEOF\b|XML syntax|failed to parse (?:JSON|XML)|invalid character|error parsing tool call|grammar stack|"
-    r"returned invalid tool call arguments"
+    r"returned invalid tool call arguments|does not match the expected"
 )
 
 
@@ -37,6 +37,8 @@ class Came:
     finish: str = ""
     ended: bool = False
     objects: int = 0
+    body: bool = False
+    pieces: str = ""
     spent: int = -1
     ids: list[str] = field(default_factory=list)
 
@@ -104,10 +106,12 @@ def came_of(record: dict[str, Any]) -> Came:
     text = body.decode("utf-8", "replace").strip()
     came.ended = "[DONE]" in text
     objects = _objects(text)
-    came.objects = len(objects)
+    came.objects, came.body = len(objects), bool(text.strip("0\r\n "))
     calls: dict[Any, list[str]] = {}
     for item in objects:
         _take(came, item, calls)
+    if came.pieces and not came.text:
+        came.text = came.pieces
     came.ids = re.findall(r'"(?:id|call_id)":\s*"([A-Za-z0-9_-]+)"', text)
     came.calls += [(name, _value(arguments)) for name, arguments in calls.values()]
     if came.status >= 400 and not came.error:
@@ -206,6 +210,8 @@ def _anthropic(came: Came, item: dict[str, Any], calls: dict[Any, list[str]]) ->
 
 
 def _responses(came: Came, item: dict[str, Any]) -> None:
+    if item.get("type") == "response.output_text.delta":
+        came.pieces += str(item.get("delta") or "")
     whole = item if item.get("object") == "response" else None
     if item.get("type") in ("response.completed", "response.incomplete"):
         whole = item["response"]
@@ -293,6 +299,8 @@ def fact_of(record: dict[str, Any], server: str) -> Fact | None:
     if text is None or method != "POST" or SERVICE.search(asked.path) or asked.debug or asked.path.endswith("nope"):
         return None
     kind, calls, prose = labelled(text)
+    if came.status == 200 and not (came.error or came.objects or came.body):
+        return Fact({"nonresponse.empty", "transport.*"}, {"unknown"}, "an answer without a single byte or event")
     offered = bool(asked.names) and asked.choice != "none"
     if came.status == 0 or came.error:
         return _stopped(asked, came, kind, server)
@@ -332,6 +340,12 @@ def _is_cut(came: Came, text: str) -> bool:
     return came.finish in ("length", "max_tokens") and squeeze(text) not in squeeze(came.reasoning + came.text)
 
 
+def _ran_on(asked: Asked, came: Came, text: str) -> bool:
+    """Whether a form was forced, a limit ended it, and what came is the known text and more."""
+    forced = asked.format is not None or asked.choice in ("required", "named")
+    return forced and came.finish in ("length", "max_tokens") and squeeze(text) not in ("", squeeze(came.text))
+
+
 def _cut_words(came: Came, text: str, *, forced: bool) -> set[str]:
     """A limit ended it; where a form was forced and what came is no beginning of the known text, both are true."""
     partial = "".join(
@@ -355,8 +369,10 @@ def _no_tools(asked: Asked, came: Came, text: str, kind: str) -> Fact:
 
 
 def _text_only(asked: Asked, came: Came, text: str, kind: str) -> Fact:
+    if _ran_on(asked, came, text) and squeeze(text) in squeeze(came.text):
+        return Fact({"truncation.output_budget", "truncation.cut_inside_call"}, {"constrained"}, "forced to run on")
     if asked.format is not None and "<tool_call>" in text and "<tool_call>" not in came.text + came.reasoning:
-        words = {"intact", "constrained"} if bare(text) == bare(came.text) else {"constrained", "cut"}
+        words = {"constrained"} if bare(text) == bare(came.text) else {"constrained", "cut"}
         return Fact({"ok.final_answer", "truncation.output_budget"}, words, "a format without the tags was forced")
     if squeeze(text) in squeeze(came.text) or (bare(text) and bare(text) == bare(came.text)):
         return Fact({"ok.final_answer", "ok.text_call"}, {"intact"}, "came as written", faithful=True)
@@ -393,14 +409,21 @@ def _constrained(asked: Asked, came: Came, server: str) -> bool:
     return server.startswith("Ollama") and any(re.fullmatch(r"[A-Za-z0-9]{32}", each) for each in came.ids)
 
 
+def _as_written(asked: Asked, came: Came, text: str, prose: str, server: str) -> Fact:
+    """The calls came as written; the text beside them may not have."""
+    if not prose or squeeze(prose) in squeeze(came.text + came.reasoning):
+        return Fact({"ok.native_call"}, {"intact"}, "delivered as written")
+    after = bool(text.rpartition("</tool_call>")[2].strip())
+    words = {"constrained"} if after and _constrained(asked, came, server) else {"altered"}
+    return Fact({"ok.native_call"}, words, "the call as written, and the text beside it lost")
+
+
 def _with_tools(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:
     kind, calls, prose, text = written
     lost = kind in ("valid_call", "open_thought_call")
     if came.calls and came.calls == calls and kind in ("valid_call", "open_thought_call"):
-        tail = squeeze(text.rpartition("</tool_call>")[2])
-        words = {"intact", "altered", "constrained"} if tail and tail not in squeeze(came.text) else {"intact"}
-        return Fact({"ok.native_call"}, words, "delivered as written, but for text after the call")
-    whole = bool(text) and squeeze(text) in squeeze(came.reasoning + came.text)
+        return _as_written(asked, came, text, prose, server)
+    whole = bool(text) and squeeze(text) in squeeze(came.reasoning + came.text) and not _ran_on(asked, came, text)
     limited = came.finish in ("length", "max_tokens") or (came.spent == asked.limit and _broken(came))
     if kind.startswith("endless") or (limited and not whole and came.calls != calls):
         words = _cut_words(came, text, forced=_constrained(asked, came, server))

@@ -25,39 +25,16 @@ WORDS = {
     "constrained", "unknown",
 }  # fmt: skip
 
-_REWRITTEN = (
-    "the wire shows a rewrite and then a limit; the classifier's word is for the limit, the label's for the rewrite"
-)
-_EMPTY_STREAM = (
-    "an overlong prompt (its plain twin is refused with 400), a 200 without a single event after 10 ms: nothing was "
-    "generated, so nothing was dropped by a parser"
-)
 _SILENCE = "closed without a byte: the label says the text was lost, the others say it cannot be told; both are fair"
-_ROUTE = "404 for a route that is not there: the label says refused, the classifier leaves the delivery unknown"
 _SERVICE = (
     "a count or a rendering generates nothing: ok.service is the classifier's word, ok.no_call_needed the label's"
 )
 
 COMPARATOR_DISAGREES = {
-    "llamacpp-python-jinja-canary/overlong-stream": _EMPTY_STREAM,
     "mlx-canary/NOTOOLS-noargs": _SILENCE,
 }
 CLASSIFIER_DISAGREES = {
-    "llamacpp-jinja-canary-v1/var-argstr-stream": _REWRITTEN,
-    "llamacpp-jinja-canary-v1/var-comma-stream": _REWRITTEN,
-    "llamacpp-jinja-canary-v1/var-trunc-stream": _REWRITTEN,
-    "llamacpp-python-cfc-canary/json_object": _REWRITTEN,
-    "sglang-qwen25-canary/sgl2_qwen25_ctl_hi_badtype_required": _REWRITTEN,
-    "llamacpp-python-jinja-canary/overlong-stream": _EMPTY_STREAM,
     "mlx-canary/NOTOOLS-noargs": _SILENCE,
-    "mlx-canary/messages-str": "messages is a string: the request is wrong, not the template (any-python-in-template)",
-    "ollama-0.32.15-canary-gotoolsif/responses-trail-plain": "the prose after the call was generated (12 tokens, not "
-    "10) and is lost: the call is intact, the turn is not",
-    "vllm-hermes-canary/vllm1_canary_d_json_object": "JSON mode kept the tags from being written (3 tokens, not 9): "
-    "constrained, not intact",
-    "sglang-hermes-canary/sgl1_hermes_i_batch": _ROUTE,
-    "sglang-noparser-canary/sgl0_canary_i_render_none": _ROUTE,
-    "sglang-noparser-canary/sgl0_canary_i_render_notools": _ROUTE,
     "vllm-hermes-canary/vllm1_canary_i_messages_count": _SERVICE,
     "vllm-hermes-canary/vllm1_canary_i_render_notools": _SERVICE,
 }

@@ -19,7 +19,6 @@ def streams() -> list[WireExchange]:
             found[request.target.encode() + response.body] = WireExchange(
                 request.method,
                 request.target,
-                request.headers,
                 request.body,
                 response.status,
                 response.headers,

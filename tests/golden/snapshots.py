@@ -25,6 +25,7 @@ from stacks.formats import find_calls, offered_tools
 from tests.fuzz.material import Original
 from tests.fuzz.mutate import fuzzed
 from tests.fuzz.trial import exchange_of
+from tests.golden.damaged import views
 from tests.support.corpus import DATA, carried
 
 FOLDER = DATA / "golden"
@@ -119,6 +120,16 @@ def exchanges() -> dict[str, dict[str, Any]]:
     return found
 
 
+def damaged() -> dict[str, dict[str, Any]]:
+    """The snapshot of exchanges with one thing wrong, by what it is; the reasons of the evidence included."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, view in views():
+        outcome = judge(view).outcome
+        reasons = brief([each.why for each in outcome.evidence])
+        found[name] = of_assembled(assemble(view.wire)) | of_outcome(outcome) | {"reasons": reasons}
+    return found
+
+
 def texts() -> dict[str, dict[str, Any]]:
     """The snapshot of every known text of the captures, whole and cut, and of every text of the formats' cases."""
     known = {json.loads(line).get("canary_text") for line in carried("captures.jsonl.zst")}
@@ -152,7 +163,7 @@ def _strings(source: str) -> Iterator[str]:
             values += value.values() if isinstance(value, dict) else value
 
 
-KINDS = {"exchanges": exchanges, "texts": texts}
+KINDS = {"exchanges": exchanges, "damaged": damaged, "texts": texts}
 
 
 def kept(kind: str) -> dict[str, dict[str, Any]]:

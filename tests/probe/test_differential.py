@@ -223,5 +223,5 @@ def test_spelled_tokens_read_back(text: str) -> None:
 
     letters = {byte: character for character, byte in byte_alphabet().items()}
     spelled = "".join(letters[byte] for byte in text.encode())
-    assert text_of_tokens([spelled[:3], spelled[3:]], spelled=True) == text
-    assert text_of_tokens([text, "!"], spelled=False) == text + "!"
+    assert text_of_tokens([spelled[:3], spelled[3:]], by_spelling=True) == text
+    assert text_of_tokens([text, "!"], by_spelling=False) == text + "!"

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probe.asking import Budget, BudgetSpentError
-from probe.minimise import SHORT_PIECE, ddmin, fails_alike, minimise, shrinking, size_of
-from tests.support.simulated import asking, call, chat_handler, completion, error, http_server
+from probe.known_answer import WEATHER_TOOL
+from probe.minimise import SHORT_PIECE, ddmin, fails_alike, minimise, recorded_request, shrinking, size_of
+from stacks.serving.base import Ask
+from tests.support.simulated import GOOD, asking, call, chat_handler, completion, error, http_server
 
 
 def driven(search: Generator[Any, bool, Any], fails: Callable[[Any], bool]) -> tuple[Any, list[Any]]:
@@ -149,9 +151,36 @@ async def test_a_recorded_request_is_made_smaller_by_real_runs(tmp_path: Path) -
     assert "messages" not in found.request or len(found.request["messages"]) <= 1
 
 
-def _ask(path: str, body: dict[str, Any]) -> Any:
-    from stacks.serving.base import Ask
+async def test_a_recorded_exchange_gives_back_its_request(tmp_path: Path) -> None:
+    async with http_server(chat_handler(picky)) as url, asking(url, tmp_path) as asker:
+        answers = [
+            await asker.ask(_ask("/v1/chat/completions?x=1", failing_request())),
+            await asker.ask(Ask("POST", "/v1/chat/completions", raw=b"{cut")),
+            await asker.ask(Ask("POST", "/v1/chat/completions", raw=b"[1]")),
+            await asker.ask(Ask("GET", "/v1/models")),
+        ]
+        exchanges = [await asker.exchange(answer) for answer in answers]
+    found = [recorded_request(exchange) for exchange in exchanges if exchange is not None]
+    assert found == [("/v1/chat/completions?x=1", failing_request()), None, None, None]
 
+
+async def test_a_failure_that_only_a_known_text_shows(tmp_path: Path) -> None:
+    def loses(body: dict[str, Any]) -> Any:
+        return completion("") if body.get("tools") else completion(GOOD)
+
+    request = request_of(0, 0, "")
+    request["tools"].insert(2, WEATHER_TOOL)
+    async with http_server(chat_handler(loses)) as url, asking(url, tmp_path) as asker:
+        path = "/v1/chat/completions"
+        fails = fails_alike(asker, path, "parser.dropped", known_text=GOOD)
+        found = await minimise(request, fails, steps=60)
+        blind = await fails_alike(asker, path, "parser.dropped")(request)
+    assert found.reproduced
+    assert len(found.request["tools"]) == 1
+    assert not blind
+
+
+def _ask(path: str, body: dict[str, Any]) -> Any:
     return Ask("POST", path, body)
 
 

@@ -43,6 +43,7 @@ class Live:
     def __init__(self, url: str, version: tuple[int, ...], models: OllamaModels, canary: BuiltCanary) -> None:
         self.url = url
         self.version = version
+        self.patience = 10.0
         self.models = models
         self._canary = canary
         self._names: dict[str, str] = {}

@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from proxy.classify import classify
+from proxy.exchange_view import LABELS
+from proxy.served import servers_of
+from stacktap.commands.classify import TAXONOMIES
+from tests.proxy.classify.exchanges import chat
 from tests.support.servers import chat_server, stacktap
 
 GATE = (
@@ -50,6 +55,36 @@ def test_a_run_is_judged_and_may_be_judged_again(run: Path) -> None:
     again = stacktap(run, "classify", "./run")
     assert again.stdout == first.stdout
     assert (run / "run" / "outcomes.jsonl").read_bytes() == outcomes
+
+
+def test_every_taxonomy_of_the_classifier_can_be_asked_for(run: Path) -> None:
+    assert list(TAXONOMIES) == list(LABELS)
+    for taxonomy, counted in (("paper-compat", {"prose": 2}), ("dense-compat", {"success": 2})):
+        facts = json.loads(stacktap(run, "classify", "./run", "--labels", taxonomy, "--json").stdout)
+        assert facts["labels"][taxonomy] == counted
+    (run / "one.jsonl").write_text(captured() + "\n")
+    said = stacktap(run, "classify", "--exchange", "one.jsonl", "--labels", "aqbe-compat", "--json")
+    assert json.loads(said.stdout)["labels"] == {"aqbe-compat": "0/10 ERROR: gate.tools_unsupported"}
+
+
+def test_the_version_in_the_manifest_decides_which_signatures_speak(run: Path) -> None:
+    manifest = run / "run" / "run.json"
+    facts = json.loads(manifest.read_bytes())
+    servers = []
+    for version in ("b5000", "b9000"):
+        facts["upstreams"][0]["facts"] |= {"stack": {"value": "llamacpp"}, "version": {"value": version}}
+        manifest.write_text(json.dumps(facts))
+        (server,) = servers_of(run / "run").values()
+        servers.append(server)
+        assert stacktap(run, "classify", "./run").returncode == 0
+        outcomes = [json.loads(line) for line in (run / "run" / "outcomes.jsonl").read_bytes().splitlines()]
+        assert {outcome["stack"] for outcome in outcomes} == {"llamacpp"}
+    refused = chat({"error": {"code": 500, "message": "Cannot use tools with stream", "type": "x"}}, status=500)
+    found = []
+    for server in servers:
+        refused.stack, refused.stack_version, refused.launch_flags = server
+        found.append(classify(refused).signature)
+    assert found == ["llamacpp-tools-with-stream", None]
 
 
 def test_an_attempt_is_explained_with_its_bytes(run: Path) -> None:

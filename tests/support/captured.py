@@ -97,7 +97,7 @@ def captured_from(record: dict[str, Any], source: str, meta: dict[str, Any]) -> 
     status, headers, response, complete = split_response(raw)
     complete = complete and record.get("ended", "eof") == "eof"
     exchange = WireExchange(
-        request.get("method") or "POST", request.get("path") or "/", (), body_bytes, status, headers, response, complete
+        request.get("method") or "POST", request.get("path") or "/", body_bytes, status, headers, response, complete
     )
     return Captured(source, record["id"], exchange, record.get("canary_text"), meta, record)
 

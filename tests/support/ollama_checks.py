@@ -27,7 +27,6 @@ TOOL = {
     },
 }
 FUNCTION: dict[str, Any] = TOOL["function"]  # type: ignore[assignment]
-SILENCE_SECONDS = 6.0
 
 
 class OllamaUnderTest(Protocol):
@@ -35,6 +34,8 @@ class OllamaUnderTest(Protocol):
 
     url: str
     version: tuple[int, ...]
+    patience: float
+    """After how many seconds without an answer a generation of a few tokens counts as stuck."""
 
     def model(self, way: str) -> str:
         """The name of the canary installed in a way."""
@@ -167,7 +168,7 @@ async def check_parser_error(server: OllamaUnderTest, folder: Path) -> None:
         verdict = await asker.judged(failed)
         assert verdict is not None
         assert verdict.outcome.layer == "parser"
-        after = await post(asker, chat(model, "[[answer]]"), seconds=SILENCE_SECONDS)
+        after = await post(asker, chat(model, "[[answer]]"), seconds=server.patience)
         if server.version < WEDGE_FIXED:
             assert after.failure == "timeout"
             verdict = await asker.judged(after)
@@ -206,7 +207,7 @@ async def check_shared_runner(server: OllamaUnderTest, folder: Path) -> None:
 
 
 async def check_prompt_and_raw_text(server: OllamaUnderTest, folder: Path) -> None:
-    """The rendered prompt holds tools and words; the same prompt through the raw channel gives what the model writes."""
+    """The rendered prompt holds tools and words; through the raw channel it gives what the model writes."""
     async with talking(server, folder) as asker:
         for way in ("native", "tools-if", "tools-range", "qwen3-coder"):
             server.fresh()

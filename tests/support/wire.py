@@ -65,7 +65,7 @@ def exchange(
     )
     asked.update(request or {})
     return WireExchange(
-        "POST", path or PATHS[dialect], (), dumps(asked), status, {"Content-Type": content_type}, body, complete
+        "POST", path or PATHS[dialect], dumps(asked), status, {"Content-Type": content_type}, body, complete
     )
 
 

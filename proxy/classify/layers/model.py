@@ -8,6 +8,7 @@ from proxy.classify.facts import Facts, JudgedCall
 from proxy.classify.judged import Judgement
 from proxy.classify.layers.parser import soft_repairs
 from proxy.classify.verdict import RAW, Verdict
+from results.outcomes import Evidence
 from stacks.formats import TextCall, check_call, format_named
 
 _NUMBER = re.compile(r"\A\s*[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\s*\Z|\A(?:true|false|null)\Z", re.IGNORECASE)
@@ -34,6 +35,8 @@ def _delivered(facts: Facts) -> Verdict | None:
 
 
 def _of(facts: Facts, judged: JudgedCall) -> Verdict | None:
+    if judged.verdict == "ok":
+        return None
     call = judged.call
     evidence = [facts.cite_call(call, judged.reason)]
     if judged.verdict == "unknown_tool":
@@ -137,7 +140,10 @@ def _looks_meant(facts: Facts, start: int) -> bool:
 
 def _of_text(facts: Facts, found: TextCall) -> Verdict | None:
     call = found.call
-    evidence = [facts.cite_text(call.span.start, call.span.end, "a call in the text")]
+
+    def cited() -> list[Evidence]:
+        return [facts.cite_text(call.span.start, call.span.end, "a call in the text")]
+
     if not soft_repairs(found) or not call.complete or not found.has_object:
         why = ", ".join(call.repairs) or ("it ends early" if not call.complete else "its arguments are no object")
         return Verdict(
@@ -145,7 +151,7 @@ def _of_text(facts: Facts, found: TextCall) -> Verdict | None:
             delivery="left_as_text",
             wrote="malformed_call",
             confidence="medium",
-            evidence=evidence,
+            evidence=cited(),
             detail=f"a call in the text is not written as its format demands: {why}",
             remedy="a tolerant parser would read it; else retry, lower the temperature, or use a larger model",
         )
@@ -154,7 +160,7 @@ def _of_text(facts: Facts, found: TextCall) -> Verdict | None:
             "model.unknown_tool",
             delivery="left_as_text",
             wrote="unknown_tool",
-            evidence=evidence,
+            evidence=cited(),
             detail=f"the call in the text names {call.name!r}, which was not offered",
         )
     check = check_call(call, facts.tools)
@@ -163,7 +169,7 @@ def _of_text(facts: Facts, found: TextCall) -> Verdict | None:
             "model.invalid_arguments",
             delivery="left_as_text",
             wrote="invalid_arguments",
-            evidence=evidence,
+            evidence=cited(),
             detail=check.reason,
         )
     return None

@@ -78,19 +78,23 @@ def _answer(facts: Facts) -> Verdict:
     turn = facts.turn
     fragments = (*turn.where_content, *turn.where_refusal) if turn is not None else ()
     evidence = [facts.cite_events(fragments, "the answer")]
+    if turn is not None and turn.finish == "length":
+        flags = ["truncation.output_budget"]
+        detail = "text was asked for and came; a limit was met, after a call that is whole"
+        return Verdict("ok.final_answer", confidence="low", evidence=evidence, detail=detail, flags=flags)
     if not facts.offers or facts.choice == "none":
         called = bool(facts.scan.standing) and _asked_in_text(facts)
         name = "ok.text_call" if called else "ok.final_answer"
         wrote: Wrote = "valid_call" if called else "prose"
         return Verdict(name, wrote=wrote, evidence=evidence, detail="text was asked for and came")
     verdict = Verdict("ok.final_answer", evidence=evidence, detail="an answer in text")
-    if _after_result(facts):
+    if after_result(facts):
         verdict.wrote = "prose"
         return verdict
-    if _no_call_due(facts):
+    if small_talk(facts):
         verdict.name, verdict.wrote, verdict.detail = "ok.no_call_needed", "prose", "no call was due"
         return verdict
-    if _call_due(facts) or _too_many_tokens(facts):
+    if call_due(facts) or _too_many_tokens(facts):
         if _too_many_tokens(facts):
             verdict.flags.append("parser.dropped")
             verdict.evidence.append(facts.cite_usage("more tokens than this text takes"))
@@ -117,7 +121,8 @@ def _asked_in_text(facts: Facts) -> bool:
     return any(name in asked for name in names)
 
 
-def _after_result(facts: Facts) -> bool:
+def after_result(facts: Facts) -> bool:
+    """Whether a tool's result stands among the last messages."""
     messages = facts.request.messages
     return any(message.role in ("tool", "function") for message in messages[-6:])
 
@@ -126,7 +131,8 @@ def _last_user(facts: Facts) -> str:
     return next((message.content or "" for message in reversed(facts.request.messages) if message.role == "user"), "")
 
 
-def _no_call_due(facts: Facts) -> bool:
+def small_talk(facts: Facts) -> bool:
+    """Whether the last message is a greeting or the like, which no tool is needed for."""
     return bool(_SMALL_TALK.match(_last_user(facts)[:200]))
 
 
@@ -152,7 +158,7 @@ _ASKS = re.compile(
 )
 
 
-def _call_due(facts: Facts) -> bool:
+def call_due(facts: Facts) -> bool:
     """Whether a call may have been due: the answer says that it cannot do what a tool does, announces an action and
     stops, names an offered tool, or the question shares a word with one."""
     text = facts.text

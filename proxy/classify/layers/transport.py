@@ -33,7 +33,8 @@ def transport(judgement: Judgement) -> Verdict | None:
         )
     if end == "refused_by_relay":
         remedy = "see the relay's message; the server was not asked"
-        return Verdict("transport.connect", fault="client", evidence=[facts.cite_body(end)], remedy=remedy)
+        evidence = [facts.cite_body(end)]
+        return Verdict("transport.connect", fault="client", delivery="refused", evidence=evidence, remedy=remedy)
     if facts.no_response:
         return _silent(facts)
     if end == "opaque" and facts.status == SWITCHING_PROTOCOLS:
@@ -114,6 +115,7 @@ def _finished(facts: Facts) -> bool:
     return bool(facts.assembled.done_mark) or (turn.finish is not None and whole)
 
 
+_NO_OBJECT = re.compile(rb'\A\s*(?:\[\s*[^\s\]]|"[^"])')
 _PAGE = re.compile(rb"\A\s*<(?:!doctype|html|\?xml)", re.IGNORECASE)
 
 
@@ -126,6 +128,11 @@ def _other_page(facts: Facts) -> Verdict | None:
     if facts.assembled.body_kind == "binary":
         remedy = "is this address an HTTP API? check scheme, port and content coding"
         return Verdict("transport.not_http", evidence=[facts.cite_body("bytes that are no text")], remedy=remedy)
+    if _NO_OBJECT.match(facts.view.wire.response_body[:200]) and facts.assembled.body_kind in ("json", "text"):
+        verdict = Verdict("transport.not_http", confidence="medium", evidence=[facts.cite_body("no API's answer")])
+        verdict.detail = "a success status with JSON that is no object: the shape of no API's answer"
+        verdict.remedy = "is this address an API for chat? check base URL and path"
+        return verdict.undetermined(LOG)
     if facts.assembled.body_kind == "text" and facts.view.wire.response_body.strip():
         return Verdict(
             "transport.wrong_route", evidence=[facts.cite_body("not an API's answer")], remedy="correct the base URL"

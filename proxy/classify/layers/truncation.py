@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from proxy.classify.facts import Facts, JudgedCall
 from proxy.classify.judged import Judgement
 from proxy.classify.verdict import FLAGS, Verdict
@@ -12,6 +14,7 @@ _BUDGET = "raise the output limit (max_tokens, num_predict), or ask for less"
 _CONTEXT = "raise the context length on the server (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx in the Modelfile)"
 _MIN_PROMPT = 6000
 _CHARS_PER_TOKEN = 12
+_SHORT = 60
 """More characters a token than any text an agent sends; fewer tokens than that means that text is missing."""
 
 
@@ -38,7 +41,7 @@ def _cut_call(facts: Facts) -> Verdict | None:
     if not ended:
         return _uncounted(facts, broken)
     cited = facts.cite_call(broken.call, "ends early") if broken is not None else _cite_tail(facts)
-    return Verdict(
+    verdict = Verdict(
         "truncation.cut_inside_call",
         fault="config" if by_limit else "client",
         delivery="cut",
@@ -46,6 +49,7 @@ def _cut_call(facts: Facts) -> Verdict | None:
         detail="a limit ended the answer inside a call" if by_limit else "a stop string ended the answer inside a call",
         remedy=_BUDGET if by_limit else "remove stop strings that can occur in a call's arguments",
     )
+    return marked_if_forced(facts, verdict) if by_limit else verdict
 
 
 def _uncounted(facts: Facts, broken: JudgedCall | None) -> Verdict | None:
@@ -123,7 +127,7 @@ def _budget(facts: Facts) -> Verdict | None:
         return None
     if facts.calls and all(judged.verdict == "ok" for judged in facts.calls):
         return None
-    if facts.scan.standing and facts.offers and not _unclosed(facts):
+    if facts.scan.standing and not _unclosed(facts):
         return None
     window = _window(facts)
     spent, limit = facts.completion_tokens, facts.request.max_tokens
@@ -131,13 +135,34 @@ def _budget(facts: Facts) -> Verdict | None:
     detail = f"the answer ends at a limit ({spent} tokens)" if spent is not None else "the answer ends at a limit"
     if window is not None and not own:
         detail = f"prompt and answer add up to {window} tokens: the context window ended the answer"
-    return Verdict(
+    verdict = Verdict(
         "truncation.output_budget",
         delivery="cut",
         evidence=_limits(facts) or [facts.cite_body("the answer")],
         detail=detail,
         remedy=_CONTEXT if window is not None and not own else _BUDGET,
     )
+    return marked_if_forced(facts, verdict)
+
+
+_FORCED = "or take the forced form away (no response format, `tool_choice` auto or none) to see what the model writes"
+_RUNAWAY = re.compile(r"(.{1,80}?)\1{3,}\Z", re.DOTALL)
+"""The end of a text that says one thing four times or more. A forced form that the model cannot end runs on so."""
+_TAIL = 480
+
+
+def marked_if_forced(facts: Facts, verdict: Verdict) -> Verdict:
+    """A verdict on a limit, with the flag and remedy of a form that was forced meanwhile. Where the end of the text
+    runs in a circle, the form and not the model is what ran to the limit."""
+    if not facts.forced:
+        return verdict
+    verdict.flags.append("engine.constrained")
+    verdict.remedy = f"{verdict.remedy}; {_FORCED}"
+    came = facts.calls[-1].call.arguments_text if facts.calls else facts.text
+    if len(came) > _SHORT and _RUNAWAY.search(came[-_TAIL:]):
+        verdict.delivery = "constrained"
+        verdict.detail += "; under a forced form it repeats itself up to there"
+    return verdict
 
 
 def _window(facts: Facts) -> int | None:
@@ -172,12 +197,14 @@ def cut_prompt(facts: Facts) -> bool:
     prompt, estimate = facts.prompt_tokens, facts.view.prompt_tokens_estimate
     if prompt is None or prompt == 0 or (facts.usage is not None and facts.usage.cached):
         return False
-    at_window = any(size - 2 <= prompt <= size for size in _near(facts))
-    if estimate is not None and prompt < (0.95 if at_window else 0.6) * estimate:
-        return True
+    if estimate is not None:
+        at_window = any(size - 2 <= prompt <= size for size in _near(facts))
+        if prompt < (0.95 if at_window else 0.6) * estimate:
+            return True
     chars = _asked_chars(facts)
-    near_window = any(0.9 * size <= prompt <= size + 8 for size in _near(facts))
-    return chars >= _MIN_PROMPT and prompt * _CHARS_PER_TOKEN < chars and near_window
+    if chars < _MIN_PROMPT or prompt * _CHARS_PER_TOKEN >= chars:
+        return False
+    return any(0.9 * size <= prompt <= size + 8 for size in _near(facts))
 
 
 def _near(facts: Facts) -> list[int]:

@@ -27,8 +27,11 @@ def _scan(text: str, _tools: object) -> Found:
     reader = JsonReader(text, (_CLOSE, _OPEN))
     at = text.find(_OPEN)
     while at >= 0 and not found.full:
-        reading = reader.read(at + len(_OPEN))
-        end = max(reading.end, at + len(_OPEN))
+        start, doubled = at + len(_OPEN), False
+        while text.startswith(_OPEN, again := skip_space(text, start)):
+            start, doubled = again + len(_OPEN), True
+        reading = reader.read(start)
+        end = max(reading.end, start)
         closed = text.startswith(_CLOSE, skip_space(text, end))
         end = skip_space(text, end) + len(_CLOSE) if closed else end
         node = reading.node
@@ -39,7 +42,7 @@ def _scan(text: str, _tools: object) -> Found:
             if draft is None:
                 found.problem("not_a_call", "no object with one key", at, end)
                 continue
-            draft.repairs.extend(reading.repairs)
+            draft.repairs.extend([*reading.repairs, *(["doubled_open_tag"] if doubled else [])])
             if not closed and draft.complete:
                 draft.repairs.append("missing_close_tag")
             first, last = draft is drafts[0], draft is drafts[-1]

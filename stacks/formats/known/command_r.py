@@ -10,7 +10,7 @@ from stacks.formats.json_text import dumps
 from stacks.formats.model import CallFormat, Found, ParsedCall, Span
 from stacks.formats.objects import Keys, drafts_of, reason_of, skip_fence_end
 
-_HEAD = re.compile(r"^[ \t]*Action:[ \t]*\n?[ \t]*```(?:json)?[ \t]*\n?\s*(?=[\[{]|\Z)", re.MULTILINE)
+_HEAD = re.compile(r"^[ \t]*Action:[ \t]*+\n?[ \t]*+```(?:json)?[ \t]*+\n?\s*+(?=[\[{]|\Z)", re.MULTILINE)
 _KEYS = Keys("tool_name", "parameters")
 
 

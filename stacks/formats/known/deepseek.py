@@ -1,4 +1,4 @@
-"""DeepSeek: V3 (name and a fenced JSON), V3.1 (name and JSON), V3.2 and V4 (DSML markup)."""
+"""DeepSeek: V3 (name and a fenced JSON), V3.1 (name and JSON), V3.2 and V4 (DSML markup); GigaChat 3.5 (GCML)."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _V31 = HeadedJson(
 ).scanner()
 
 
-def _dsml(group: str) -> Markup:
+def _dsml(group: str, tag: str) -> Markup:
     return Markup(
-        call_open=rf"<{_TAG}invoke name=\"(?P<name>[^\"\n<>]+)\">",
-        call_close=f"</{_TAG}invoke>",
-        parameter_open=rf"<{_TAG}parameter name=\"(?P<name>[^\"\n<>]+)\" string=\"(?P<string>true|false)\">",
-        parameter_close=f"</{_TAG}parameter>",
-        wrap=(f"<{_TAG}{group}>", f"</{_TAG}{group}>"),
+        call_open=rf"<{tag}invoke name=\"(?P<name>[^\"\n<>]+)\">",
+        call_close=f"</{tag}invoke>",
+        parameter_open=rf"<{tag}parameter name=\"(?P<name>[^\"\n<>]+)\" string=\"(?P<string>true|false)\">",
+        parameter_close=f"</{tag}parameter>",
+        wrap=(f"<{tag}{group}>", f"</{tag}{group}>"),
         untyped_json=True,
-        loose_parameter_open=rf"<{_TAG}parameter name=\"?(?P<name>[^\"\n<>=]+?)\"?(?:\s+string=\"?\w*\"?)?\s*>",
+        loose_parameter_open=rf"<{tag}parameter name=\"?(?P<name>[^\"\n<>=]+?)\"?(?:\s+string=\"?\w*\"?)?\s*>",
     )
 
 
@@ -51,38 +51,40 @@ def _render_v31(calls: Sequence[ParsedCall]) -> str:
     return _CALLS[0] + "".join(f"{_CALL[0]}{c.name}{_SEP}{dumps(c.arguments)}{_CALL[1]}" for c in calls) + _CALLS[1]
 
 
-def _parameter(key: str, value: object) -> str:
+def _parameter(tag: str, key: str, value: object) -> str:
     text = isinstance(value, str)
     flag = "true" if text else "false"
-    return f'<{_TAG}parameter name="{key}" string="{flag}">{value if text else dumps(value)}</{_TAG}parameter>\n'
+    return f'<{tag}parameter name="{key}" string="{flag}">{value if text else dumps(value)}</{tag}parameter>\n'
 
 
-def _render_dsml(group: str, calls: Sequence[ParsedCall]) -> str:
+def _render_dsml(group: str, tag: str, calls: Sequence[ParsedCall]) -> str:
     blocks = "".join(
-        f'<{_TAG}invoke name="{call.name}">\n'
-        + "".join(_parameter(key, value) for key, value in call.arguments.items())
-        + f"</{_TAG}invoke>\n"
+        f'<{tag}invoke name="{call.name}">\n'
+        + "".join(_parameter(tag, key, value) for key, value in call.arguments.items())
+        + f"</{tag}invoke>\n"
         for call in calls
     )
-    return f"<{_TAG}{group}>\n{blocks}</{_TAG}{group}>"
+    return f"<{tag}{group}>\n{blocks}</{tag}{group}>"
 
 
-def _dsml_format(name: str, title: str, group: str, source: str, parsers: dict[str, tuple[str, ...]]) -> CallFormat:
-    markup = _dsml(group)
+def _dsml_format(
+    name: str, title: str, group: str, source: str, *, parsers: dict[str, tuple[str, ...]], tag: str = _TAG
+) -> CallFormat:
+    markup = _dsml(group, tag)
     return CallFormat(
         name=name,
         title=title,
         scan=markup.scanner().scan,
-        render=lambda calls: _render_dsml(group, calls),
+        render=lambda calls: _render_dsml(group, tag, calls),
         source=source,
-        openers=(f"<{_TAG}invoke", f"<{_TAG}{group}>"),
+        openers=(f"<{tag}invoke", f"<{tag}{group}>"),
         markers=(
-            f"<{_TAG}{group}>",
-            f"</{_TAG}{group}>",
-            f"<{_TAG}invoke",
-            f"</{_TAG}invoke>",
-            f"<{_TAG}parameter",
-            f"</{_TAG}parameter>",
+            f"<{tag}{group}>",
+            f"</{tag}{group}>",
+            f"<{tag}invoke",
+            f"</{tag}invoke>",
+            f"<{tag}parameter",
+            f"</{tag}parameter>",
         ),
         typed=True,
         rank=13,
@@ -123,13 +125,21 @@ FORMATS = (
         "DeepSeek V3.2 (DSML)",
         "function_calls",
         "chat template of DeepSeek-V3.2",
-        {"vllm": ("deepseek_v32",), "sglang": ("deepseekv32",)},
+        parsers={"vllm": ("deepseek_v32",), "sglang": ("deepseekv32",)},
     ),
     _dsml_format(
         "deepseek_v4",
         "DeepSeek V4 (DSML)",
         "tool_calls",
         "chat template of DeepSeek-V4",
-        {"vllm": ("deepseek_v4", "deepseek_v41"), "sglang": ("deepseekv4", "deepseekv41")},
+        parsers={"vllm": ("deepseek_v4", "deepseek_v41"), "sglang": ("deepseekv4", "deepseekv41")},
+    ),
+    _dsml_format(
+        "gigachat35",
+        "GigaChat 3.5 (GCML)",
+        "tool_calls",
+        "SGLang 0.5.23 gigachat35_detector",
+        parsers={"sglang": ("gigachat35",)},
+        tag=f"{BAR}GCML{BAR}",
     ),
 )

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from stacks.formats.headed_json import HeadedJson
 from stacks.formats.json_text import dumps
-from stacks.formats.model import CallFormat, ParsedCall
+from stacks.formats.model import CallFormat, Found, ParsedCall
+from stacks.formats.tools import OfferedTools
 
 _V32 = HeadedJson(
     header=r"(?:>>>|\A)[ \t]*(?P<name>(?!all\b)[\w.-]+)[ \t]*\r?\n\s*(?=[{`]|\Z)", openers=(">>>",)
@@ -19,6 +20,17 @@ _V2 = HeadedJson(
     optional_close=True,
 ).scanner()
 _IS_V32 = re.compile(r"(?:>>>|\A)[ \t]*[\w.-]+[ \t]*\r?\n\s*\{")
+
+
+def _scan_v32(text: str, tools: OfferedTools) -> Found:
+    """The prompt ends with the first `>>>`, so the answer's first line may be a bare name; a line of prose before some
+    JSON looks the same, so that such a name counts only if it was offered."""
+    found = _V32.scan(text, tools)
+    bare = [call for call in found.calls if not text.startswith(">>>", call.span.start) and not tools.offers(call.name)]
+    for call in bare:
+        found.calls.remove(call)
+        found.blocks.remove(call.span)
+    return found
 
 
 def _render_v32(calls: Sequence[ParsedCall]) -> str:
@@ -33,7 +45,7 @@ FORMATS = (
     CallFormat(
         name="functionary_v32",
         title="functionary v3.2 >>>name",
-        scan=_V32.scan,
+        scan=_scan_v32,
         render=_render_v32,
         source="chat template of functionary-medium-v3.2",
         detector=lambda text: _IS_V32.search(text) is not None,

@@ -10,21 +10,21 @@ from stacks.formats.model import CallFormat, Found, ParsedCall
 from stacks.formats.tools import OfferedTools
 
 _LATE = HeadedJson(
-    header=r"(?:<\|start\|>assistant)?<\|channel\|>\s*(?:commentary|(?P<loose>analysis|final))\s*"
-    r"to=(?:functions\.)?(?P<name>[^\s<>{}]+)\s*(?:<\|constrain\|>\s*)?(?:json|code)?\s*<\|message\|>",
+    header=r"(?:<\|start\|>assistant)?<\|channel\|>\s*+(?:commentary|(?P<loose>analysis|final))\s*+"
+    r"to=(?:functions\.)?(?P<name>[^\s<>{}]+)\s*+(?:<\|constrain\|>\s*+)?(?:json|code)?\s*+<\|message\|>",
     openers=("<|channel|>commentary to=", "<|channel|>analysis to="),
     closer="<|call|>",
     optional_close=True,
 ).scanner()
 _EARLY = HeadedJson(
-    header=r"(?:(?:<\|start\|>)?assistant)?\s*\bto=(?:functions\.)?(?P<name>[^\s<>{}]+)\s*<\|channel\|>\s*"
-    r"(?:commentary|(?P<loose>analysis|final))\s*(?:<\|constrain\|>\s*)?(?:json|code)?\s*<\|message\|>",
+    header=r"(?:(?:<\|start\|>)?assistant\s*+|(?<!\s)\s*+)\bto=(?:functions\.)?(?P<name>[^\s<>{}]+)\s*+<\|channel\|>"
+    r"\s*+(?:commentary|(?P<loose>analysis|final))\s*+(?:<\|constrain\|>\s*+)?(?:json|code)?\s*+<\|message\|>",
     openers=("<|start|>assistant to=",),
     closer="<|call|>",
     optional_close=True,
 ).scanner()
 _PLAIN = HeadedJson(
-    header=r"(?P<loose>(?:assistant)?commentary)\s+to=(?:functions\.)?(?P<name>[^\s<>{}]+)\s*(?:json|code)?\s*(?=\{)",
+    header=r"(?P<loose>(?:assistant)?commentary)\s+to=(?:functions\.)?(?P<name>[^\s<>{}]+)\s*+(?:json|code)?\s*+(?=\{)",
     openers=(),
 ).scanner()
 

@@ -41,8 +41,8 @@ FORMAT = CallFormat(
     rank=10,
     models=("Hermes 2 Pro / 3", "Qwen2.5", "QwQ", "Qwen3", "Granite 4", "Bielik", "Reka", "SmolLM3"),
     parsers={
-        "vllm": ("hermes", "qwen3_json", "granite4"),
-        "sglang": ("hermes", "qwen", "qwen25"),
+        "vllm": ("hermes", "qwen3_json", "granite4", "ernie45"),
+        "sglang": ("hermes", "qwen", "qwen25", "trinity"),
         "mlx_server": ("json_tools",),
         "ollama": ("qwen3", "qwen3-thinking", "qwen3-vl-instruct", "qwen3-vl-thinking"),
     },

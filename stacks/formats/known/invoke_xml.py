@@ -1,8 +1,9 @@
-"""`<invoke name="...">` markup and its relatives: MiniMax M2, Muse (ATEM), imitations, Seed-OSS, MiniCPM 5."""
+"""`<invoke name="...">` markup and its relatives: MiniMax M2, Muse (ATEM), dots, Step 3, Seed-OSS, MiniCPM 5."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from stacks.formats.json_text import dumps
@@ -10,6 +11,7 @@ from stacks.formats.model import CallFormat, ParsedCall
 from stacks.formats.parameters import NAME, Markup
 
 Renderer = Callable[[Sequence[ParsedCall]], str]
+_LOOSE_NAME = r"(?P<name>[^'\"\s<>](?:[^'\"\n<>]{0,198}?[^'\"\s<>])??)"
 
 
 def _text(value: Any) -> str:
@@ -23,8 +25,9 @@ def _invoke(prefix: str, wrap: tuple[str, str]) -> Markup:
         parameter_open=rf"<{prefix}parameter name=\"(?P<name>[^\"\n<>]+)\">",
         parameter_close=f"</{prefix}parameter>",
         wrap=wrap,
-        loose_call_open=rf"<{prefix}invoke\s+name\s*=\s*['\"]?(?P<name>[^'\"\n<>]+?)['\"]?\s*>",
-        loose_parameter_open=rf"<{prefix}parameter\s+name\s*=\s*['\"]?(?P<name>[^'\"\n<>]+?)['\"]?\s*[^<>\n]*>",
+        loose_call_open=rf"<{prefix}invoke\s+name\s{{0,9}}=\s{{0,9}}['\"]?{_LOOSE_NAME}['\"]?\s{{0,9}}>",
+        loose_parameter_open=rf"<{prefix}parameter\s+name\s{{0,9}}=\s{{0,9}}['\"]?{_LOOSE_NAME}"
+        r"(?:['\"][^<>\n]{0,200}|\s{1,9}[\w-]{1,40}=[^<>\n]{0,200}|\s{0,9})>",
     )
 
 
@@ -61,6 +64,32 @@ def _format(name: str, title: str, prefix: str, wrap: tuple[str, str], **more: A
         typed=False,
         **more,
     )
+
+
+_BAR = "\uff5c"
+_STEP3_BEFORE = f"<{_BAR}tool_call_begin{_BAR}>function<{_BAR}tool_sep{_BAR}>"
+_STEP3_AFTER = f"<{_BAR}tool_call_end{_BAR}>"
+_STEP3_WRAP = (f"<{_BAR}tool_calls_begin{_BAR}>", f"<{_BAR}tool_calls_end{_BAR}>")
+_STEP3 = Markup(
+    call_open=rf"(?:{_STEP3_BEFORE})?<steptml:invoke name=\"(?P<name>[^\"\n<>]+)\">",
+    call_close=f"</steptml:invoke>{_STEP3_AFTER}",
+    parameter_open=r"<steptml:parameter name=\"(?P<name>[^\"\n<>]+)\">",
+    parameter_close="</steptml:parameter>",
+    wrap=_STEP3_WRAP,
+)
+
+
+def _render_step3(calls: Sequence[ParsedCall]) -> str:
+    blocks = "".join(
+        f'{_STEP3_BEFORE}<steptml:invoke name="{call.name}">\n'
+        + "".join(
+            f'<steptml:parameter name="{key}">{_text(value)}</steptml:parameter>\n'
+            for key, value in call.arguments.items()
+        )
+        + f"</steptml:invoke>{_STEP3_AFTER}\n"
+        for call in calls
+    )
+    return f"{_STEP3_WRAP[0]}\n{blocks}{_STEP3_WRAP[1]}"
 
 
 _SEED = Markup(
@@ -123,7 +152,47 @@ FORMATS = (
         source="chat template muse-glimmer",
         rank=13,
         models=("Muse Glimmer",),
-        parsers={"vllm": ("muse", "muse_glimmer"), "sglang": ("muse",), "ollama": ("glimmer",)},
+        parsers={
+            "vllm": ("muse", "muse_glimmer"),
+            "sglang": ("muse",),
+            "ollama": ("glimmer",),
+            "mlx_server": ("muse_spark",),
+        },
+    ),
+    replace(
+        _format(
+            "dots",
+            "dots <dots_function_call>",
+            "",
+            ("<dots_function_call>", "</dots_function_call>"),
+            source="SGLang 0.5.23 dots_detector, vLLM 0.32.0 dots_tool_parser",
+            rank=12,
+            models=("dots",),
+            parsers={"vllm": ("dots",), "sglang": ("dots",)},
+        ),
+        openers=("<dots_function_call>",),
+    ),
+    CallFormat(
+        name="step3",
+        title="Step 3 (steptml)",
+        scan=_STEP3.scanner().scan,
+        render=_render_step3,
+        source="SGLang 0.5.23 step3_detector, vLLM 0.32.0 step3_tool_parser",
+        openers=("<steptml:invoke", _STEP3_WRAP[0]),
+        markers=(
+            *_STEP3_WRAP,
+            f"<{_BAR}tool_call_begin{_BAR}>",
+            f"<{_BAR}tool_sep{_BAR}>",
+            _STEP3_AFTER,
+            "<steptml:invoke name=",
+            "</steptml:invoke>",
+            "<steptml:parameter name=",
+            "</steptml:parameter>",
+        ),
+        typed=False,
+        rank=13,
+        models=("Step 3",),
+        parsers={"vllm": ("step3",), "sglang": ("step3",)},
     ),
     _format(
         "claude_xml",

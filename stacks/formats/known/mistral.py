@@ -12,7 +12,7 @@ from stacks.formats.tagged_json import TaggedJson
 
 _LIST = TaggedJson("[TOOL_CALLS]", wants_list=True)
 _NAMED = HeadedJson(
-    header=r"\[TOOL_CALLS\]\s*(?P<name>[^\s\[\]{}\"'<>]+)\s*(?:\[CALL_ID\](?P<id>[^\[\s]*))?(?:\[ARGS\]|(?P<loose>(?=\s*\{)))",
+    header=r"\[TOOL_CALLS\]\s*+(?P<name>[^\s\[\]{}\"'<>]+)\s*+(?:\[CALL_ID\](?P<id>[^\[\s]*))?(?:\[ARGS\]|(?P<loose>(?=\s*\{)))",
     openers=("[TOOL_CALLS]",),
 ).scanner()
 _IS_LIST = re.compile(r"\[TOOL_CALLS\]\s*(?:[\[{]|\Z|```)")

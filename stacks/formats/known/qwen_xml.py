@@ -48,8 +48,8 @@ FORMAT = CallFormat(
     rank=11,
     models=("Qwen3-Coder", "Qwen3.5", "Nemotron 3 Nano", "Step 3.5"),
     parsers={
-        "vllm": ("qwen3_coder", "qwen3_xml", "step3p5"),
-        "sglang": ("qwen3_coder", "step3p5"),
+        "vllm": ("qwen3_coder", "qwen3_xml", "step3p5", "mimo"),
+        "sglang": ("qwen3_coder", "step3p5", "mimo", "nanbeige"),
         "mlx_server": ("qwen3_coder",),
         "ollama": ("qwen3-coder", "qwen3.5", "nemotron-3-nano", "nemotron-3.5-nano"),
     },

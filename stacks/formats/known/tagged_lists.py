@@ -104,7 +104,7 @@ FORMATS = (
         "vLLM internlm2_tool_parser",
         rank=21,
         models=("InternLM 2 / 2.5", "InternLM 3"),
-        parsers={"vllm": ("internlm",)},
+        parsers={"vllm": ("internlm",), "sglang": ("interns1",)},
     ),
     _format(
         "lm_studio",

@@ -44,7 +44,13 @@ def other_json(body: dict[str, Any]) -> Any:
     return completion('["Good morning"]')
 
 
+def always_json(body: dict[str, Any]) -> Any:
+    return completion('{"name": "get_weather", "arguments": {}}')
+
+
 def runs_out(body: dict[str, Any]) -> Any:
+    if len(body) == 5:
+        return free(body)
     return completion('{\n   "greeting": "aaa', finish="length", spent=48)
 
 
@@ -59,6 +65,7 @@ def only_thinks(body: dict[str, Any]) -> Any:
         (free, "ignored ignored ignored"),
         (refuses, "refused refused refused"),
         (other_json, "partial partial ignored"),
+        (always_json, "unknown partial ignored"),
         (runs_out, "yes yes ignored"),
         (only_thinks, "unknown unknown unknown"),
     ],

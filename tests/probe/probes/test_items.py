@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from probe.asking import Budget
 from probe.probes import PROBES, gate, probe_named, recovery, run_probe, streaming, tool_choice
 from probe.probes.items import rendered
-from probe.probes.requests import body_of, on_wire, weather
-from tests.support.simulated import SimulatedStack, call, completion, simulated_target
+from probe.probes.requests import body_of, chat, on_wire, reply_to, weather
+from probe.target import Target
+from stacks.serving.base import Ask
+from tests.support.simulated import SimulatedStack, asking, call, completion, http_server, simulated_target
 
 
 def good(body: dict[str, Any]) -> Any:
@@ -24,6 +28,23 @@ async def test_what_was_found_before_the_budget_ended_stays(tmp_path: Path) -> N
     assert [result.status for result in results] == ["ran", "ran", "skipped", "skipped"]
     assert "budget of 2 requests" in results[-1].why
     assert results[-1].support == "unknown"
+
+
+async def test_a_server_that_fell_silent_is_left_alone(tmp_path: Path) -> None:
+    async def silent(request: web.Request) -> web.Response:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    async with http_server(silent) as url, asking(url, tmp_path) as asker:
+        target = Target(asker, SimulatedStack(), "m")
+        for question in ("a", "b"):
+            reply = await chat(target, body_of(target, question), "x", seconds=0.2)
+            assert not reply.arrived
+        results = await tool_choice.probe(target)
+        assert asker.budget.spent == 2
+        assert (await reply_to(target, Ask("GET", "/v1/models", seconds=0.2))).answer.failure == "timeout"
+    assert {result.status for result in results} == {"skipped"}
+    assert "none of the last 2 requests that generate" in results[0].why
 
 
 async def test_requests_that_probes_share_are_sent_once(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ class Wedging:
     stuck = False
 
     def __call__(self, body: dict[str, Any]) -> Any:
-        self.stuck |= body["max_tokens"] < 90
+        self.stuck |= body["max_tokens"] < 60
         return error("EOF", 500) if self.stuck else completion(None, call())
 
 

@@ -6,12 +6,12 @@ import gzip
 import json
 import random
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from proxy.classify import classify
 from proxy.exchange_files import from_case, load_exchanges

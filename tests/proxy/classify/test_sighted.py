@@ -18,7 +18,7 @@ TWO = CALL + "\n" + CALL.replace("Lyon", "Turin")
     ("known", "answer", "more", "name", "fault", "delivery"),
     [
         (CALL, message(None, GOOD), {}, "ok.native_call", "none", "intact"),
-        (CALL, message(CALL), {}, "parser.left_as_text", "stack", "left_as_text"),
+        (CALL, message(CALL), {}, "parser.left_as_text", "config", "left_as_text"),
         (CALL, message(""), {}, "parser.dropped", "stack", "dropped"),
         (CALL, message("", reasoning_content=CALL), {}, "parser.in_reasoning", "stack", "in_reasoning"),
         (CALL, message(None, [("get_weather", {"city": "Ly"})]), {}, "parser.altered", "stack", "altered"),

@@ -26,6 +26,7 @@ class Replayed:
     def __init__(self, replayed: ReplayedOllama, version: str) -> None:
         self.url = replayed.url
         self.version = tuple(int(part) for part in version.split("."))
+        self.patience = 1.0
         self._replayed = replayed
 
     def model(self, way: str) -> str:

@@ -124,7 +124,7 @@ def fuzz(count: int, seed: int) -> None:
         response = mutate(base.response_body, generator)
         request = mutate(base.request_body, generator) if generator.random() < 0.2 else base.request_body
         status = generator.choice([base.status, 200, 500])
-        item = WireExchange(base.method, base.target, (), request, status, base.response_headers, response)
+        item = WireExchange(base.method, base.target, request, status, base.response_headers, response)
         result = assemble(item)
         for irregular in result.irregularities:
             assert 0 <= irregular.start <= irregular.end <= len(response)

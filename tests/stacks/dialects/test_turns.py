@@ -523,9 +523,7 @@ def test_answer_in_another_dialect_than_the_route() -> None:
 
 
 def test_no_response_at_all() -> None:
-    result = assemble(
-        WireExchange("POST", "/v1/chat/completions", (), b'{"model":"m","messages":[]}', 0, (), b"", False)
-    )
+    result = assemble(WireExchange("POST", "/v1/chat/completions", b'{"model":"m","messages":[]}', 0, (), b"", False))
     assert (result.turn, result.errors, result.irregularities, result.body_kind) == (None, [], [], "empty")
     result = assemble(WireExchange("GET", "/v1/models", status=200, response_body=b'{"data":[]}'))
     assert (result.dialect, result.route, result.irregularities) == ("other", "models", [])

@@ -86,3 +86,24 @@ def test_reasoning_of_a_megabyte() -> None:
         started = time.process_time()
         split_reasoning(piece * (MEGABYTE // len(piece)))
         assert time.process_time() - started < 2, piece
+
+
+OPEN_ENDS = [
+    "<invoke name=",
+    "<invoke name='f'><parameter name=",
+    '<invoke name="f"><parameter name="a">',
+    "<function=a><parameter=b>",
+    "<tool_call>a<arg_key>k</arg_key><arg_value>",
+    "<|channel|>commentary to=functions.a",
+    "[TOOL_CALLS]a",
+    "Action:",
+    "<tool_call>",
+    "[f(a=1,",
+]
+
+
+@pytest.mark.parametrize("opening", OPEN_ENDS)
+@pytest.mark.parametrize("blank", [" ", " \n"], ids=["spaces", "lines"])
+def test_blanks_after_an_opening_cost_no_more_than_other_text(opening: str, blank: str) -> None:
+    """Measured below 0.02 s; a search that starts anew at each blank took hours."""
+    assert _seconds(opening + blank * (100_000 // len(blank)) + "x") < 1

@@ -1,0 +1,246 @@
+"""The model ran and no usable call arrived: was the tool in its prompt, did it write a call, who lost it?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from probe.diagnose.asked import as_openai
+from probe.diagnose.diagnosis import Step
+from probe.diagnose.looking import Seen
+from probe.differential import Differential, differential
+from probe.result import ProbeEvidence
+from results.outcomes import Evidence, Outcome
+from stacks.formats import format_named
+from stacks.serving.base import Rendered
+
+if TYPE_CHECKING:
+    from probe.diagnose.triage import Triage
+
+RAW_TOKENS = 256
+_TEXT_LIMIT = 120
+
+
+async def examine(triage: Triage, seen: Seen) -> None:
+    """Conclude on an answer to the diagnosis' own question, where a call is due."""
+    await examine_request(triage, seen, seen.answer.ask.body or {}, call_due=True)
+
+
+async def examine_request(triage: Triage, seen: Seen, body: Mapping[str, Any], *, call_due: bool = False) -> None:
+    """Conclude on the answer to a chat request; `call_due`: prose without a call is the wrong answer to it."""
+    _name_format(triage, seen)
+    form = as_openai(seen.answer.ask.path, body)
+    tools = _tool_names(body)
+    if form is not None and tools:
+        rendered = await _rendered(triage, form)
+        present = await _present(triage, form, rendered, tools)
+        if present is None and seen.prompt_tokens is not None:
+            present = await _present_by_count(triage, seen, form)
+        if present is False:
+            triage.conclude(await _absent(triage, seen, rendered, tools))
+            return
+    if triage.target.known_text is not None and call_due and seen.outcome.layer in ("parser", "protocol"):
+        triage.conclude(blamed(triage, seen.outcome))
+        return
+    found = await differential(triage.target, {**form, "max_tokens": RAW_TOKENS}) if form is not None else None
+    if found is None or found.wrote is None or found.outcome is None:
+        _undecided(triage, seen, found, call_due=call_due)
+        return
+    _decided(triage, seen, found, call_due=call_due)
+
+
+def _decided(triage: Triage, seen: Seen, found: Differential, *, call_due: bool) -> None:
+    """What the model wrote is known from another channel, and was laid beside what came."""
+    outcome, text = found.outcome, found.wrote or ""
+    triage.raw = text
+    assert outcome is not None
+    triage.note(Step("what the model writes", f"{_quoted(text)} ({found.channel})"))
+    triage.diagnosis.notes += found.conditions
+    if outcome.layer == "ok" and call_due and not seen.called and not (found.scan and found.scan.calls):
+        detail = f"{found.channel} shows the same text without a call; nothing was lost on the way"
+        outcome = msgspec.structs.replace(
+            outcome,
+            layer="model",
+            code="no_call",
+            at_fault="model",
+            model_ran="yes",
+            wrote="prose",
+            decide_by=None,
+            remedy=None,
+            detail=detail,
+        )
+    if outcome.layer == "ok":
+        triage.diagnosis.headline = "Nothing is lost: the server delivers what the model writes."
+        return
+    cited = tuple(_as_evidence(each) for each in found.result.evidence[:1])
+    outcome = msgspec.structs.replace(outcome, evidence=(*outcome.evidence[:2], *cited))
+    triage.conclude(blamed(triage, outcome), [f"By {found.channel}, which parses nothing, it wrote: {_quoted(text)}"])
+
+
+def _as_evidence(cited: ProbeEvidence) -> Evidence:
+    direction: Literal["request", "response"] = "request" if cited.direction == "request" else "response"
+    return Evidence(
+        attempt=cited.attempt,
+        direction=direction,
+        start=cited.start,
+        end=cited.end,
+        quote=cited.quote,
+        why="what the model wrote, by another channel",
+    )
+
+
+def _undecided(triage: Triage, seen: Seen, found: Differential | None, *, call_due: bool) -> None:
+    """No other channel shows the model's text: the verdict by the wire stands, with the reason."""
+    if found is not None:
+        triage.diagnosis.notes += found.tried
+    outcome = seen.outcome
+    if outcome.layer == "ok" and call_due and not seen.called:
+        outcome = msgspec.structs.replace(
+            outcome,
+            layer="model",
+            code="no_call",
+            at_fault="undetermined",
+            confidence="low",
+            decide_by="comparison_request: the same model on a server that shows its prompt and its raw text",
+            detail="text came and no call; whether the model wrote one cannot be seen on this server",
+        )
+    if outcome.layer == "ok":
+        triage.diagnosis.headline = "Nothing is wrong with this exchange as far as the wire shows."
+        return
+    triage.conclude(blamed(triage, outcome))
+
+
+def blamed(triage: Triage, outcome: Outcome) -> Outcome:
+    """A call left in text: the stack's fault where its parser is one for this very format, else the configuration's."""
+    if outcome.name != "parser.left_as_text":
+        return outcome
+    identity = triage.target.identity
+    parser = str(identity.parser.value or "") if identity is not None else ""
+    fits = (
+        parser in format_named(triage.facts["format"]).parsers.get(triage.target.stack.name, ())
+        if ("format" in triage.facts)
+        else False
+    )
+    if fits:
+        detail = f"the parser in force ({parser}) is the one for this format, and did not take the call"
+        return msgspec.structs.replace(outcome, at_fault="stack", decide_by=None, detail=detail)
+    detail = "no parser for the format that the model writes is in force" + (f" (in force: {parser})" if parser else "")
+    return msgspec.structs.replace(outcome, at_fault="config", decide_by=None, detail=detail)
+
+
+def _no_call(seen: Seen, outcome: Outcome, present: bool | None) -> Outcome:
+    """Prose where a call was due, delivered as it was written."""
+    detail = "the raw channel shows the same text without a call; nothing was lost on the way"
+    if present:
+        detail += ", and the tools were in the prompt"
+    return msgspec.structs.replace(
+        outcome,
+        layer="model",
+        code="no_call",
+        at_fault="model",
+        model_ran="yes",
+        wrote="prose",
+        decide_by=None,
+        remedy=None,
+        detail=detail,
+    )
+
+
+async def _rendered(triage: Triage, form: Mapping[str, Any]) -> Rendered:
+    target = triage.target
+    rendered = await target.asker.follow(target.stack.render(form), probe="render")
+    triage.prompt = rendered.text
+    return rendered
+
+
+def _tool_names(body: Mapping[str, Any]) -> list[str]:
+    tools = body.get("tools")
+    if not isinstance(tools, list):
+        return []
+    functions = [tool.get("function", tool) for tool in tools if isinstance(tool, dict)]
+    return [str(f["name"]) for f in functions if isinstance(f, dict) and isinstance(f.get("name"), str)]
+
+
+async def _present(triage: Triage, form: Mapping[str, Any], rendered: Rendered, tools: list[str]) -> bool | None:
+    """Whether the tools are in the prompt: each name must stand there more often than without tools."""
+    if rendered.text is None:
+        return None
+    target = triage.target
+    bare = {name: value for name, value in form.items() if name not in ("tools", "tool_choice")}
+    without = await target.asker.follow(target.stack.render(bare), probe="render")
+    if without.text is None:
+        return None
+    text, base = rendered.text, without.text
+    named = [name for name in tools if text.count(name) > base.count(name)]
+    said = f"{len(text)} characters, {len(base)} without tools; tools in it: {', '.join(named[:8]) or 'none'}"
+    triage.note(Step("the rendered prompt", said))
+    return bool(named)
+
+
+async def _present_by_count(triage: Triage, seen: Seen, form: Mapping[str, Any]) -> bool | None:
+    """Where no prompt can be seen: does it grow by about the size of the tools when they are offered?"""
+    messages = list(form["messages"])
+    bare = await triage.see(
+        "no tools, for the count", stream=False, tools=False, messages=messages, max_tokens=1, judged_step=False
+    )
+    if bare.prompt_tokens is None or seen.prompt_tokens is None:
+        return None
+    grown = seen.prompt_tokens - bare.prompt_tokens
+    size = len(json.dumps(form.get("tools", [])))
+    triage.note(Step("prompt tokens", f"{seen.prompt_tokens} with tools, {bare.prompt_tokens} without"))
+    # No tokenizer writes more than some 12 characters of JSON to a token; a bare mention of tools costs a few.
+    return grown >= size / 12
+
+
+async def _absent(triage: Triage, seen: Seen, rendered: Rendered, tools: list[str]) -> Outcome:
+    cited = await _cite(triage, rendered.asks, rendered.text or "", "the rendered prompt, without the tools")
+    evidence = (cited,) if cited is not None else seen.outcome.evidence
+    how = "the rendered prompt does not hold" if rendered.text is not None else "the prompt is no longer for"
+    return Outcome(
+        layer="template",
+        code="tools_absent",
+        at_fault="config",
+        model_ran="yes",
+        grade="differential",
+        delivery=seen.outcome.delivery,
+        evidence=evidence,
+        detail=f"{how} {', '.join(tools)}: the chat template renders no tools",
+        remedy="use a chat template that renders tools (the model's own, where it has one)",
+    )
+
+
+async def _cite(triage: Triage, asks: tuple[int, ...], text: str, why: str) -> Evidence | None:
+    """A citation of the body in which a rendering or a raw text came."""
+    for number in reversed(asks):
+        exchange = await triage.target.asker.recorded(number)
+        response = exchange.response if exchange is not None else None
+        if exchange is not None and response is not None and response.body:
+            start, end = response.wire_range(0, len(response.body))
+            return Evidence(
+                attempt=exchange.attempt,
+                direction="response",
+                start=start,
+                end=end,
+                quote=(text or response.body.decode("utf-8", "replace"))[:400],
+                why=why,
+            )
+    return None
+
+
+def _name_format(triage: Triage, seen: Seen) -> None:
+    """Tell the remedies which call format the text holds, and which parser of this stack reads it."""
+    facts = seen.classified.facts
+    scan = facts.scan if facts.scan.format else facts.reasoning_scan
+    if scan.format:
+        triage.facts["format"] = scan.format
+        parsers = format_named(scan.format).parsers.get(triage.target.stack.name, ())
+        if parsers:
+            triage.facts["parser"] = parsers[0]
+
+
+def _quoted(text: str) -> str:
+    shown = " ".join(text.split())
+    return f'"{shown[:_TEXT_LIMIT]}{"..." if len(shown) > _TEXT_LIMIT else ""}"' if shown else "nothing"

@@ -1,0 +1,72 @@
+"""A call left in text: the configuration's fault, the stack's, or open, by the parser that was to read it."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.classify import ExchangeView
+from results.outcomes import Outcome
+from tests.proxy.classify.exchanges import CALL, chat, message, verdict
+
+BARE = '{"name": "get_weather", "arguments": {"city": "Lyon"}}'
+FENCE = f"```json\n{BARE}\n```"
+QWEN = "<tool_call>\n<function=get_weather>\n<parameter=city>\nLyon\n</parameter>\n</function>\n</tool_call>"
+MLX_TEMPLATE = "{% for tool_call in calls %}<tool_call>{{ tool_call.name }}</tool_call>{% endfor %}"
+
+
+def left(text: str, stack: str, flags: tuple[str, ...] | None) -> ExchangeView:
+    view = chat(message(text), stack=stack)
+    view.launch_flags = flags
+    return view
+
+
+@pytest.mark.parametrize(
+    ("stack", "flags", "text", "fault"),
+    [
+        ("vllm", ("--enable-auto-tool-choice", "--tool-call-parser", "hermes"), CALL, "stack"),
+        ("vllm", ("--enable-auto-tool-choice", "--tool-call-parser=hermes"), CALL, "stack"),
+        ("vllm", ("--tool-call-parser hermes",), QWEN, "config"),
+        ("vllm", ("--tool-call-parser", "hermes"), FENCE, "undetermined"),
+        ("vllm", ("--tool-call-parser", "llama3_json"), BARE, "stack"),
+        ("vllm", ("--tool-call-parser", "mine"), CALL, "undetermined"),
+        ("vllm", ("serve", "model"), CALL, "config"),
+        ("vllm", None, CALL, "undetermined"),
+        ("sglang", (), CALL, "config"),
+        ("sglang", ("--tool-call-parser", "qwen3_coder"), QWEN, "stack"),
+        ("sglang", ("--tool-call-parser", "qwen25"), QWEN, "config"),
+        ("llama.cpp", ("--jinja", "--skip-chat-parsing"), CALL, "config"),
+        ("llama.cpp", ("--jinja",), CALL, "undetermined"),
+        ("llama.cpp", None, FENCE, "undetermined"),
+        ("llama-cpp-python", None, CALL, "config"),
+        ("llama-cpp-python", ("--chat_format", "chatml"), CALL, "config"),
+        ("llama-cpp-python", ("--chat_format", "chatml-function-calling"), CALL, "undetermined"),
+        ("mlx_lm", ("--chat-template", MLX_TEMPLATE), CALL, "stack"),
+        ("mlx_lm", ("--chat-template", MLX_TEMPLATE.replace(".name", "['name']")), CALL, "config"),
+        ("mlx_lm", ("--chat-template", MLX_TEMPLATE), FENCE, "undetermined"),
+        ("mlx_lm", ("--model", "m"), CALL, "undetermined"),
+        ("mlx_inprocess", None, CALL, "config"),
+        ("ollama", None, CALL, "undetermined"),
+        ("", None, CALL, "undetermined"),
+    ],
+)
+def test_blind(stack: str, flags: tuple[str, ...] | None, text: str, fault: str) -> None:
+    outcome = verdict(left(text, stack, flags))
+    assert (outcome.name, outcome.at_fault, outcome.wrote) == ("parser.left_as_text", fault, "valid_call")
+    assert (outcome.decide_by is not None) == (fault == "undetermined")
+    assert outcome.confidence == ("medium" if fault == "undetermined" else "high")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"), [(CALL, "config"), (QWEN, "config"), (FENCE, "undetermined"), (BARE, "undetermined")]
+)
+def test_sighted_without_flags_is_never_the_stacks_alone(text: str, fault: str) -> None:
+    outcome = verdict(left(text, "ollama", None), text)
+    assert (outcome.name, outcome.at_fault, outcome.grade) == ("parser.left_as_text", fault, "known-answer")
+
+
+def test_sighted_with_the_flags() -> None:
+    def sighted(*flags: str) -> Outcome:
+        return verdict(left(CALL, "vllm", flags), CALL)
+
+    assert sighted("--tool-call-parser", "hermes").at_fault == "stack"
+    assert sighted("--tool-call-parser", "mistral").at_fault == "config"

@@ -1,0 +1,144 @@
+"""Builds a set-up for real: server, gateway, the client's recorded run; and runs `stacktap diagnose` on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from proxy.session import RecordingSession, SessionOptions
+from stacks.launch import LaunchOptions, running_server
+from tests.setups.gateways import gateway
+from tests.setups.model import Client, Setup
+from tests.setups.models import built
+from tests.support.replayed import replayed_ollama
+from tests.support.servers import environment
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A set-up that stands: where to ask, the server behind, the model's name there."""
+
+    url: str
+    direct: str
+    model: str
+
+
+@contextlib.contextmanager
+def standing(setup: Setup) -> Iterator[Standing]:
+    """Start what the set-up says; everything is stopped again."""
+    with contextlib.ExitStack() as stack:
+        if setup.no_server:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                url = f"http://127.0.0.1:{free.getsockname()[1]}"
+            yield Standing(url, url, "canary")
+            return
+        if setup.stack.startswith("ollama"):
+            yield stack.enter_context(_replayed(setup.stack.partition(" ")[2], setup.model))
+            return
+        canary = built(setup.model)
+        gguf = setup.stack.startswith("llamacpp")
+        path = canary.gguf if gguf else canary.folder
+        options = LaunchOptions(flags=setup.flags)
+        server = stack.enter_context(running_server(setup.stack, path, options))
+        model = _first_model(server.url) or "canary"
+        url = server.url
+        if setup.gateway is not None:
+            url = stack.enter_context(gateway(server.url, setup.gateway))
+        yield Standing(url, server.url, model)
+
+
+@contextlib.contextmanager
+def _replayed(version: str, mode: str) -> Iterator[Standing]:
+    """A replayed Ollama of a version, with the model of one of its modes, in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    stand_in = replayed_ollama(version, mode)
+    at = asyncio.run_coroutine_threadsafe(stand_in.__aenter__(), loop).result(60)
+    try:
+        yield Standing(at.url, at.url, at.model)
+    finally:
+        asyncio.run_coroutine_threadsafe(stand_in.__aexit__(None, None, None), loop).result(60)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
+def _first_model(url: str) -> str:
+    with contextlib.suppress(httpx.HTTPError, ValueError, KeyError, IndexError, TypeError):
+        return str(httpx.get(f"{url}/v1/models", trust_env=False).json()["data"][0]["id"])
+    return ""
+
+
+async def _record(client: Client, at: Standing, folder: Path, secret: Mapping[str, str]) -> None:
+    """Send the client's request through a recording, as an agent's own traffic would be."""
+    body: Any = client.body
+    if not isinstance(body, bytes):
+        body = json.dumps({"model": at.model, **body}).encode()
+    async with RecordingSession(SessionOptions(upstreams=(at.url,), out=folder)) as session:
+        url = f"{session.base_url()}{client.path}"
+        headers = {"content-type": "application/json", **secret}
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as sender:
+            with contextlib.suppress(httpx.HTTPError):
+                await sender.post(url, content=body, headers=headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a diagnosis said: exit code, the JSON object, and the text for people."""
+
+    code: int
+    facts: dict[str, Any]
+    text: str
+    errors: str
+
+
+def diagnosed(setup: Setup, home: Path, *, texts: bool = False) -> Said:
+    """Build the set-up, run the command on it (`texts`: a second time for the text), take everything down again."""
+    with standing(setup) as at:
+        run = home / "client-run"
+        if setup.client is not None:
+            number = len(list(home.glob("client-run*")))
+            run = home / f"client-run{number}"
+            asyncio.run(_record(setup.client, at, run, {}))
+        words = {
+            "{url}": at.url,
+            "{direct}": at.direct,
+            "{run}": str(run),
+            "{model}": at.model,
+            "{authority}": at.url.partition("://")[2],
+        }
+        arguments = [_filled(each, words) for each in setup.arguments]
+        asked = _command(home, setup, *arguments, "--json")
+        text = _command(home, setup, *arguments).stdout if texts else ""
+    try:
+        facts = json.loads(asked.stdout)
+    except ValueError:
+        facts = {}
+    return Said(asked.returncode, facts, text, asked.stderr)
+
+
+def _filled(argument: str, words: Mapping[str, str]) -> str:
+    for name, value in words.items():
+        argument = argument.replace(name, value)
+    return argument
+
+
+def _command(home: Path, setup: Setup, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "stacktap", "diagnose", *arguments]
+    variables = environment(home, **{str(k): str(v) for k, v in setup.extra.items()})
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=setup.seconds, env=variables, check=False, cwd=home
+    )

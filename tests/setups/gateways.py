@@ -1,0 +1,175 @@
+"""Small real gateways on loopback that do to traffic what faulty ones do. Each can be had faulty and mended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+Handler = Callable[[web.Request, aiohttp.ClientSession, str], Awaitable[web.StreamResponse]]
+_HOP = {"transfer-encoding", "content-length", "connection", "keep-alive", "content-encoding", "date", "server"}
+
+
+async def _sent_on(
+    request: web.Request, session: aiohttp.ClientSession, upstream: str, body: bytes | None = None, **options: Any
+) -> aiohttp.ClientResponse:
+    headers = {name: value for name, value in request.headers.items() if name.lower() not in ("host", "content-length")}
+    data = await request.read() if body is None else body
+    return await session.request(request.method, upstream + request.path_qs, headers=headers, data=data, **options)
+
+
+def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if name.lower() not in _HOP}
+
+
+async def plain(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """What a good one does: everything on as it came."""
+    async with await _sent_on(request, session, upstream) as answer:
+        response = web.StreamResponse(status=answer.status, headers=_headers(answer))
+        await response.prepare(request)
+        async for piece in answer.content.iter_any():
+            await response.write(piece)
+        await response.write_eof()
+        return response
+
+
+async def buffers(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Takes the whole answer before the first byte of it goes on."""
+    async with await _sent_on(request, session, upstream) as answer:
+        body = await answer.read()
+        return web.Response(status=answer.status, headers=_headers(answer), body=body)
+
+
+async def drops_calls(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Builds the answer anew from the fields it knows; `tool_calls` is none of them."""
+    async with await _sent_on(request, session, upstream) as answer:
+        body = await answer.read()
+        lines = (
+            [_without(line, "tool_calls") for line in body.split(b"\n")]
+            if b"data: " in body
+            else [_without(body, "tool_calls")]
+        )
+        return web.Response(status=answer.status, headers=_headers(answer), body=b"\n".join(lines))
+
+
+def _without(text: bytes, name: str) -> bytes:
+    start = b"data: " if text.startswith(b"data: ") else b""
+    try:
+        value = json.loads(text[len(start) :])
+    except ValueError:
+        return text
+    for choice in value.get("choices", []) if isinstance(value, dict) else []:
+        for part in ("message", "delta"):
+            if isinstance(choice.get(part), dict):
+                choice[part].pop(name, None)
+    return start + json.dumps(value).encode()
+
+
+async def strips_tools(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Builds the request anew from the fields it knows; `tools` is none of them."""
+    body = await request.read()
+    with contextlib.suppress(ValueError):
+        value = json.loads(body)
+        value.pop("tools", None)
+        body = json.dumps(value).encode()
+    async with await _sent_on(request, session, upstream, body) as answer:
+        return web.Response(status=answer.status, headers=_headers(answer), body=await answer.read())
+
+
+async def impatient(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Waits two milliseconds for an answer, then says 504 with a page of its own."""
+    limit = aiohttp.ClientTimeout(total=0.002 if request.method == "POST" else 10)
+    try:
+        async with await _sent_on(request, session, upstream, timeout=limit) as answer:
+            return web.Response(status=answer.status, headers=_headers(answer), body=await answer.read())
+    except TimeoutError:
+        page = "<html><head><title>504 Gateway Time-out</title></head><body><h1>504 Gateway Time-out</h1></body></html>"
+        return web.Response(status=504, text=page, content_type="text/html")
+
+
+async def cuts_streams(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Ends an answer after 300 bytes, as one with a time or size limit for streams does."""
+    async with await _sent_on(request, session, upstream) as answer:
+        body = await answer.read()
+        if b"data: " not in body:
+            return web.Response(status=answer.status, headers=_headers(answer), body=body)
+        response = web.StreamResponse(status=answer.status, headers=_headers(answer))
+        await response.prepare(request)
+        await response.write(body[:300])
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+
+async def limits_rate(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Lets reads pass and refuses every generation."""
+    if request.method == "GET":
+        return await plain(request, session, upstream)
+    said = {"error": {"message": "Rate limit reached for requests", "type": "rate_limit_error", "code": 429}}
+    return web.json_response(said, status=429, headers={"Retry-After": "20"})
+
+
+async def web_page(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Another program on the port: every route answers 200 with the page of some application."""
+    return web.Response(
+        text="<!doctype html><html><head><title>Notes</title></head><body>app</body></html>", content_type="text/html"
+    )
+
+
+async def busy(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """The model is not in memory yet."""
+    said = {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}
+    return web.json_response(said, status=503)
+
+
+GATEWAYS: dict[str, Handler] = {
+    "plain": plain,
+    "buffers": buffers,
+    "drops_calls": drops_calls,
+    "strips_tools": strips_tools,
+    "impatient": impatient,
+    "cuts_streams": cuts_streams,
+    "limits_rate": limits_rate,
+    "web_page": web_page,
+    "busy": busy,
+}
+
+
+@contextlib.contextmanager
+def gateway(upstream: str, behaviour: str, port: int = 0) -> Iterator[str]:
+    """A gateway in front of `upstream`, in a thread of its own; its URL."""
+    started = threading.Event()
+    stop = asyncio.Event()
+    where: list[Any] = []
+
+    async def serve() -> None:
+        async with aiohttp.ClientSession(auto_decompress=False) as session:
+
+            async def handle(request: web.Request) -> web.StreamResponse:
+                return await GATEWAYS[behaviour](request, session, upstream)
+
+            server = web.Server(handle)
+            runner = web.ServerRunner(server)
+            await runner.setup()
+            site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
+            await site.start()
+            where.extend((runner.addresses[0][1], asyncio.get_running_loop()))
+            started.set()
+            await stop.wait()
+            await runner.cleanup()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    if not started.wait(10):
+        raise RuntimeError(f"the gateway {behaviour} did not start")
+    try:
+        yield f"http://127.0.0.1:{where[0]}"
+    finally:
+        where[1].call_soon_threadsafe(stop.set)
+        thread.join(10)
