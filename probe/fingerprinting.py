@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from stacks.serving.registry import serving_stack
 from stacks.serving.traffic import stack_of_run
 from stacks.serving.weighing import Weighed
 
+_LATE_SECONDS = 15.0
 _LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")
 
 
@@ -48,6 +49,11 @@ async def take_fingerprint(asker: Asks, *, sparing: bool = False) -> Fingerprint
     found = fingerprint(answers)
     if first.status is not None and not (sparing and found.recognised and found.confidence != "low"):
         answers |= await _answers(asker, [ask for ask in ASKS if ask.path not in answers])
+        found = fingerprint(answers)
+    late = [replace(each.ask, seconds=_LATE_SECONDS) for each in answers.values() if each.failure == "timeout"]
+    if found.recognised and found.version.unknown and late:
+        # A server that is busy, or has just begun, is slow at what tells its version (SGLang's /server_info).
+        answers |= await _answers(asker, late)
         found = fingerprint(answers)
     if found.recognised:
         asker.identify(found.stack, str(found.version.value or ""))

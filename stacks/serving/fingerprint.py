@@ -31,7 +31,7 @@ _PATHS = (
     "/api/v0/models",
     NOBODYS,
 )
-ASKS: tuple[Ask, ...] = tuple(Ask("GET", path, purpose="fingerprint", seconds=2.0) for path in _PATHS)
+ASKS: tuple[Ask, ...] = tuple(Ask("GET", path, purpose="fingerprint", seconds=4.0) for path in _PATHS)
 """All are GETs that read, and may be sent at once. /health is none of them: on a gateway it can call every model."""
 
 FIRST_ASK = ASKS[1]

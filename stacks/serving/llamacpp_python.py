@@ -6,9 +6,11 @@ Sources: `llama_cpp/server/{app,errors,settings,types}.py` and `llama.py` of 0.3
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from results.manifest import Fact, known, unknown
-from stacks.serving.base import Answer, Ask, Clue, ModelIdentity, RawCompletion, ServingStack, Steps
+from stacks.serving.base import Answer, Ask, Clue, ModelIdentity, RawCompletion, Rendered, ServingStack, Steps
+from stacks.serving.counting import prompt_tokens
 from stacks.serving.reading import MODELS, flag_value, number_flag, owners, servers
 from stacks.serving.wording import Remedies, call_format, fill, parser_for
 
@@ -93,6 +95,10 @@ class LlamaCppPython(ServingStack):
             reasoning_parser=known("none", "llama-cpp-python has none"),
             sampling=known({"temperature": 0.8, "top_p": 0.95, "top_k": 40, "min_p": 0.05}, "its documented defaults"),
         )
+
+    def render(self, request: Mapping[str, Any]) -> Steps[Rendered]:
+        """Only the number of tokens is to be had, for the price of one generated token."""
+        return (yield from prompt_tokens(self.chat_path, request, "llama-cpp-python has no route that renders"))
 
     def complete_raw(self, model: str, prompt: str, max_tokens: int) -> Steps[RawCompletion]:
         """`/v1/completions`: special tokens in the prompt are understood; in the text control tokens are left out."""

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from results.manifest import known, unknown
-from stacks.serving.base import Answer, Ask, Clue, Model, ModelIdentity, RawCompletion, ServingStack, Steps
+from stacks.serving.base import Answer, Ask, Clue, Model, ModelIdentity, RawCompletion, Rendered, ServingStack, Steps
+from stacks.serving.counting import prompt_tokens
 from stacks.serving.reading import MODELS, answered, entries, number_fact, owners, text_fact
 from stacks.serving.wording import Remedies, fill
 
@@ -101,6 +102,10 @@ class LMStudio(ServingStack):
             numbers.append(listed.number)
             entry = next((item for item in entries(listed) if item.get("id") == model), {})
         return _identity(model, entry, listed.ask.path, tuple(number for number in numbers if number))
+
+    def render(self, request: Mapping[str, Any]) -> Steps[Rendered]:
+        """Only the number of tokens is to be had, for the price of one generated token."""
+        return (yield from prompt_tokens(self.chat_path, request, "no route shows the prompt; `lms log stream` does"))
 
     def complete_raw(self, model: str, prompt: str, max_tokens: int) -> Steps[RawCompletion]:
         """`/v1/completions`; whether special tokens are kept is not documented."""

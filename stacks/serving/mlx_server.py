@@ -12,6 +12,7 @@ from typing import Any
 
 from results.manifest import Fact, known, unknown
 from stacks.serving.base import Answer, Ask, Clue, ModelIdentity, RawCompletion, Rendered, ServingStack, Steps
+from stacks.serving.counting import prompt_tokens
 from stacks.serving.reading import MODELS, answered, entries, flag_value, template_facts
 from stacks.serving.wording import Remedies, fill, parser_for
 from stacks.token_bytes import byte_alphabet
@@ -116,16 +117,7 @@ class MlxServer(ServingStack):
 
     def render(self, request: Mapping[str, Any]) -> Steps[Rendered]:
         """Only the number of tokens is to be had, for the price of one generated token."""
-        body = {**request, "max_tokens": 1, "stream": False}
-        body.pop("stream_options", None)
-        answer = yield Ask("POST", "/v1/chat/completions", body, purpose="prompt tokens", generates=True)
-        tokens = answer.get("usage", "prompt_tokens")
-        return Rendered(
-            tokens=tokens if isinstance(tokens, int) else None,
-            source="usage of one token",
-            why=_HIDDEN + " (the rendered prompt)",
-            asks=(answer.number,),
-        )
+        return (yield from prompt_tokens(self.chat_path, request, _HIDDEN + " (the rendered prompt)"))
 
     def complete_raw(self, model: str, prompt: str, max_tokens: int) -> Steps[RawCompletion]:
         """`/v1/completions` with the most likely token at each place: at temperature 0 that is the text, before the

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from stacks.serving.base import Answer, Ask, Clue, RawCompletion, ServingStack, Steps
+from stacks.serving.base import Answer, Ask, Clue, RawCompletion, Rendered, ServingStack, Steps
+from stacks.serving.counting import prompt_tokens
 from stacks.serving.reading import MODELS, entries
 from stacks.serving.wording import Remedies, fill
 
@@ -28,6 +30,10 @@ class OpenAICompatible(ServingStack):
             named = all(isinstance(entry.get("id"), str) for entry in entries(listed))
             return [Clue(self.name, 4 if named else 1, "a model list in OpenAI's form", listed.number)]
         return []
+
+    def render(self, request: Mapping[str, Any]) -> Steps[Rendered]:
+        """Only the number of tokens is to be had, for the price of one generated token."""
+        return (yield from prompt_tokens(self.chat_path, request, "this server has no known route that renders"))
 
     def complete_raw(self, model: str, prompt: str, max_tokens: int) -> Steps[RawCompletion]:
         """`/v1/completions`, which most of these servers have; whether special tokens are kept is not known."""

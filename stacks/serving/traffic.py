@@ -7,7 +7,7 @@ the run (`/v1/models`, `/props` ...) were answered is weighed as `fingerprint` w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from stacks.dialects import Assembled, WireExchange, header
 from stacks.serving.base import Answer, Ask, Clue
@@ -43,7 +43,8 @@ def stack_of_run(exchanges: Iterable[tuple[WireExchange, Assembled]]) -> Weighed
 
 
 def _answer(path: str, wire: WireExchange) -> Answer:
-    headers = tuple((str(field[0]), str(field[1])) for field in wire.response_headers)
+    given = wire.response_headers
+    headers = tuple(given.items() if isinstance(given, Mapping) else given)
     return Answer(Ask("GET", path), wire.status, headers, wire.response_body)
 
 

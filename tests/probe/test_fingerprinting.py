@@ -193,3 +193,20 @@ async def test_a_recording_tells_the_stack_by_itself(tmp_path: Path) -> None:
     assert weighed is not None
     assert (weighed.stack, weighed.version.value) == ("vllm", "0.32.0")
     assert recorded_stack([]) is None
+
+
+async def test_what_came_too_late_is_asked_once_more(tmp_path: Path) -> None:
+    asked: list[str] = []
+    answers = recorded("sglang")
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        if request.path == "/server_info" and asked.count("/server_info") == 1:
+            await asyncio.sleep(30)
+        found = answers.get(request.path)
+        return web.Response(status=found.status or 500, body=found.body) if found else web.Response(status=404)
+
+    async with serving(handle) as url, asking(url, tmp_path, True) as asker:
+        found = await take_fingerprint(asker)
+    assert (found.stack, found.version.value) == ("sglang", "0.5.23")
+    assert asked.count("/server_info") == 2

@@ -162,7 +162,8 @@ def _no_json(facts: Facts) -> bool:
     was not enforced, which says nothing of what the model wrote."""
     request, turn = facts.request, facts.turn
     wanted = request.response_format
-    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    stated = wanted.get("type") if isinstance(wanted, dict) else None
+    kind = stated if isinstance(stated, str) else None
     if not facts.forced_format or (kind not in _JSON_KINDS and request.response_format_field not in _JSON_FIELDS):
         return False
     text = facts.text.strip()

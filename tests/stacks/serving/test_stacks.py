@@ -228,3 +228,17 @@ def test_every_stack_has_one_module_and_one_name() -> None:
     assert serving_stack("mlx_lm.server") is serving_stack("mlx_server")
     with pytest.raises(KeyError, match="no serving stack"):
         serving_stack("nothing")
+
+
+@pytest.mark.parametrize("stack", ["mlx_server", "llamacpp_python", "lmstudio", "openai"])
+def test_where_nothing_renders_the_prompts_tokens_are_counted(stack: str) -> None:
+    def reply(ask: Ask) -> Answer:
+        assert ask.body is not None
+        assert (ask.path, ask.body["max_tokens"], ask.generates) == ("/v1/chat/completions", 1, True)
+        assert "stream_options" not in ask.body
+        return answer(ask, {"usage": {"prompt_tokens": 17}})
+
+    request = {**CHAT, "stream": True, "stream_options": {"include_usage": True}}
+    rendered, _ = drive(serving_stack(stack).render(request), reply)
+    assert (rendered.text, rendered.tokens) == (None, 17)
+    assert rendered.why

@@ -83,15 +83,28 @@ def test_the_version_is_read_from_the_traffic() -> None:
     assert weighed.version.value == "0.32.0"
 
 
+def posted(target: str, headers: tuple[tuple[str, str], ...], body: bytes) -> WireExchange:
+    """A POST answered by 200."""
+    return WireExchange(
+        method="POST",
+        target=target,
+        request_body=b"{}",
+        status=200,
+        response_headers=headers,
+        response_body=body,
+        response_complete=True,
+    )
+
+
 def test_nothing_is_made_of_nothing() -> None:
     assert stack_of_run([]) is None
-    plain = WireExchange("POST", "/v1/chat/completions", (), b"{}", 200, (), b'{"choices": []}', True)
+    plain = posted("/v1/chat/completions", (), b'{"choices": []}')
     assert stack_of_run([(plain, assemble(plain))]) is None
 
 
 def test_an_ollama_route_on_uvicorn_is_not_ollama() -> None:
     body = b'{"model":"canary","created_at":"x","message":{"role":"assistant","content":"hi"},"done":true}'
-    wire = WireExchange("POST", "/api/chat", (), b"{}", 200, (("server", "uvicorn"),), body, True)
+    wire = posted("/api/chat", (("server", "uvicorn"),), body)
     assert stack_of_exchange(wire, assemble(wire)) != "ollama"
-    bare = WireExchange("POST", "/api/chat", (), b"{}", 200, (), body, True)
+    bare = posted("/api/chat", (), body)
     assert stack_of_exchange(bare, assemble(bare)) == "ollama"
