@@ -68,8 +68,8 @@ class ServerRecipe(ABC):
     stop_grace: float = 5.0
     """Seconds that a stopping server has to end its children and give shared memory back before it is killed."""
     leaves_files: bool = False
-    """Whether it leaves sockets and files in the folder for temporary files, so that it gets one that is removed after
-    it. Not for a server that finds its compiled kernels there again (MLX)."""
+    """Whether it leaves shared memory, and files in the folder for temporary ones, so that both are removed after it.
+    Not for a server that finds its compiled kernels in that folder again (MLX)."""
     own_flags: tuple[str, ...] = ("--host", "--port", "--model")
     """Flags that the launcher sets itself and that a user therefore may not pass."""
 

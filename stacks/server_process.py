@@ -20,6 +20,7 @@ from pathlib import Path
 
 from stacks.locations import server_logs_folder
 from stacks.recipe import FoundServer, LaunchError, ReadinessRequest, ServerRecipe, merged_environment
+from stacks.shared_memory import mapped_segments, remove_segments
 
 _SETTLE_SECONDS = 2.0
 _CAUSES = 3
@@ -181,6 +182,7 @@ class ServerProcess:
         with self._stopping:
             if self._stopped:  # its process id may be somebody else's by now
                 return
+            segments = mapped_segments(self._process.pid) if self.recipe.leaves_files else set()
             try:
                 if self._process.returncode is None:
                     self._signal(signal.SIGTERM)
@@ -192,6 +194,7 @@ class ServerProcess:
                 self._signal(signal.SIGKILL)
                 self._stopped = True
                 self._process.wait()
+                remove_segments(segments)
                 self._remove_temporary()
 
     def _remove_temporary(self) -> None:
