@@ -4,10 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 AGENTS := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/agents
+empty :=
+space := $(empty) $(empty)
 MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python agents engine-mlx engine-llamacpp lock clean
+.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents engine-mlx engine-llamacpp lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -40,7 +42,12 @@ slow: $(READY) ## Longer tests: hypothesis at length, kill -9, soak
 	$(BIN)/python -m pytest -m "slow and not real"
 
 test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents ## Tests on real servers and engines
-	$(BIN)/python -m pytest -m real tests/stacks_real -rs
+	$(BIN)/python -m pytest -m real tests/stacks_real --ignore-glob='*/test_heavy_*' -rs
+
+HEAVY ?= vllm sglang
+
+test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) ## Tests on vLLM and SGLang, minutes each (HEAVY=vllm for one)
+	$(BIN)/python -m pytest -m real tests/stacks_real/test_heavy_*.py -rs -k "$(subst $(space), or ,$(strip $(HEAVY)))"
 
 kill-test: $(READY) ## 200 recordings killed with -9 at random moments
 	STACKTAP_KILLS=200 $(BIN)/python -m pytest tests/proxy/test_killed.py --timeout 1200
@@ -71,6 +78,12 @@ stack-llamacpp: $(READY) ## llama-server in an environment of its own (built onc
 
 stack-llamacpp-python: $(READY) ## llama-cpp-python's server in an environment of its own (built once, then cached)
 	@$(BIN)/python -m stacks.install llamacpp-python
+
+stack-vllm: $(READY) ## vLLM for the processor in an environment of its own (3.5 GB)
+	@$(BIN)/python -m stacks.install vllm
+
+stack-sglang: $(READY) ## SGLang for the processor in an environment of its own (3 GB)
+	@$(BIN)/python -m stacks.install sglang
 
 agents: $(MINI) ## Real agents for the tests, each in an environment of its own
 

