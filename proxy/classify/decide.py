@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proxy.classify.errors import diagnose
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
+from proxy.classify.layers.delivered import tokens_left_over
 from proxy.classify.layers.engine import engine
 from proxy.classify.layers.model import model
 from proxy.classify.layers.nonresponse import nonresponse
@@ -19,6 +20,7 @@ from proxy.classify.layers.transport import transport
 from proxy.classify.layers.truncation import cut_prompt, truncation
 from proxy.classify.memory import RunMemory
 from proxy.classify.sighted import sighted
+from proxy.classify.told import told_by
 from proxy.classify.verdict import Verdict, outcome_of
 from proxy.classify.view import ExchangeView
 from results.outcomes import Outcome
@@ -49,6 +51,9 @@ class Classified:
         """Tell the run's memory what later exchanges may need of this one."""
         facts, outcome = self.facts, self.outcome
         if not facts.generates:
+            said = told_by(facts)
+            if said is not None:
+                memory.tell(facts.upstream, said[0], *said[1])
             return
         memory.remember(
             facts.upstream,
@@ -75,7 +80,7 @@ def _flags(facts: Facts, verdict: Verdict) -> list[str]:
     flags = protocol_flags(facts)
     if verdict.name != "truncation.context_cut_silently" and facts.turn is not None and cut_prompt(facts):
         flags.append("truncation.context_cut_silently")
-    if facts.calls and facts.scan.leaks:
+    if (facts.calls and facts.scan.leaks) or tokens_left_over(facts):
         flags.append("parser.marker_leak")
     return flags
 

@@ -80,7 +80,7 @@ def _in_own_code(name: str, text: str) -> Verdict | None:
         verdict = Verdict("engine.response_invalid", delivery="refused", confidence="medium")
         verdict.detail = "the server's own answer does not fit the server's own type"
         return verdict.undetermined(LOG)
-    if name != "template.render_error" or "Traceback" not in text:
+    if name != "template.render_error":
         return None
     if _READS_ANSWER.search(text):
         verdict = Verdict("parser.server_error", delivery="refused", confidence="medium")

@@ -134,7 +134,7 @@ class Facts(Citing):
         if not self.tools.offers(call.name):
             return JudgedCall(call, *_verdict(check_call(_Named(call.name, {}), self.tools)))
         if call.arguments_error is not None or not call.arguments_valid:
-            empty = not call.arguments_text.strip()
+            empty = call.arguments_text.strip() in ("", "null")
             if empty and check_call(_Named(call.name, {}), self.tools).ok:
                 return JudgedCall(call, "ok", "no arguments, and the tool needs none")
             if (not empty and isinstance(call.arguments, (list, str, int, float, bool))) or call.arguments is None:

@@ -7,6 +7,8 @@ import re
 from stacks.dialects import Assembled, WireExchange, header
 
 _MAX_DEEP = 40
+_CODE = re.compile(r"(?!.*_error\Z)[a-z]+(?:_[a-z]+)+")
+"""An error code that says something by itself (`tool_choice_not_supported`); `..._error` only says that it is one."""
 
 
 def deep_messages(value: object) -> list[str]:
@@ -25,6 +27,8 @@ def deep_messages(value: object) -> list[str]:
                     found.append(f"raw output: {member}")
                 elif key == "param" and isinstance(member, str) and member.startswith(("messages", "input")):
                     found.append(f"in {member}")
+                elif key == "code" and isinstance(member, str) and _CODE.fullmatch(member):
+                    found.append(member.replace("_", " "))
                 elif key == "loc" and isinstance(member, (list, tuple)):
                     found.append("loc " + ".".join(map(str, member)))
                 elif isinstance(member, (dict, list)):

@@ -106,11 +106,24 @@ def _phantom(facts: Facts) -> Verdict | None:
     return None
 
 
+_END_TOKEN = re.compile(
+    r"(?:<\|[a-z_]{2,30}\|>|<\|[A-Z_]{2,30}\|>|</s>|<end_of_turn>|<turn\|>|\[/INST\]|<\uff5c[^\uff5c>]{1,60}\uff5c>)\s*\Z"
+)
+_TOKEN = re.compile(r"<\|[a-z_]{2,30}\|>|<tool_call>|</tool_call>|<end_of_turn>")
+
+
+def tokens_left_over(facts: Facts) -> bool:
+    """Whether the text ends in a token that ends turns, or arguments hold one of a call format."""
+    if _END_TOKEN.search(facts.text[-64:]) and not facts.scan.standing:
+        return True
+    return any(_TOKEN.search(judged.call.arguments_text) for judged in facts.calls)
+
+
 def _arguments_lost(facts: Facts) -> Verdict | None:
     """A call with a name and no arguments at all, although its tool requires some."""
     for judged in facts.calls:
         call = judged.call
-        if call.arguments_text.strip() or judged.verdict == "unknown_tool" or not call.name:
+        if call.arguments_text.strip() not in ("", "null") or judged.verdict == "unknown_tool" or not call.name:
             continue
         if not _requires(facts, call.name):
             continue

@@ -10,7 +10,7 @@ from proxy.classify.judged import Judgement
 from proxy.classify.layers.delivered import changed_on_the_way
 from proxy.classify.layers.remedies import parser_remedy
 from proxy.classify.verdict import RAW, Verdict
-from stacks.formats import CallScan, TextCall, check_call, find_calls
+from stacks.formats import CallScan, Span, TextCall, check_call, find_calls
 
 
 def parser(judgement: Judgement) -> Verdict | None:
@@ -67,6 +67,7 @@ def _blamed(facts: Facts, verdict: Verdict, written: str) -> Verdict:
     return verdict
 
 
+_ONE_CALL = re.compile(r"\A\s*[A-Za-z_][\w.-]*\(.*\)\s*\Z", re.DOTALL)
 _WRAPPED = re.compile(
     r"\A\s*<(?P<tag>[\w:|.-]{1,40})>\s*(?P<inner>[\[{].*[\]}])\s*(?:</?[\w:|.-]{1,40}>\s*)?\Z", re.DOTALL
 )
@@ -77,12 +78,15 @@ def _out_of_place(facts: Facts) -> Verdict | None:
     its own behind prose. Meant as a call, as far as can be seen; whose fault the place is cannot be seen."""
     text = facts.text
     wrapped = _WRAPPED.match(text)
-    shift = wrapped.start("inner") if wrapped is not None else 0
-    scan = find_calls(wrapped["inner"], facts.tools) if wrapped is not None else facts.scan
+    python = len(text) < _LONGEST_LINE and _ONE_CALL.match(text) is not None
+    shift = wrapped.start("inner") if wrapped is not None else -1 if python else 0
+    scan = facts.scan
+    if wrapped is not None or python:
+        scan = find_calls(wrapped["inner"] if wrapped is not None else f"[{text.strip()}]", facts.tools)
     found = [call for call in scan.calls if _fits(facts, call) and call.call.complete]
-    if not found or (wrapped is None and not _own_last_line(text, found[-1])):
+    if not found or (wrapped is None and not python and not _own_last_line(text, found[-1])):
         return None
-    span = found[0].call.span
+    span = Span(1, len(text) + 1) if python else found[0].call.span
     verdict = Verdict(
         "parser.left_as_text",
         delivery="left_as_text",
@@ -100,6 +104,7 @@ def _own_last_line(text: str, found: TextCall) -> bool:
     return found.position in ("tail", "line") and not text[span.end :].strip() and before.endswith("\n")
 
 
+_LONGEST_LINE = 20_000
 _WRAPPER = frozenset({"missing_open_tag", "missing_close_tag", "missing_call_close", "header_spelling"})
 """Repairs that servers cause as often as models: a marker that is a special token vanishes when text is decoded."""
 _SPELLING = {"llama4_python_start": frozenset({"key_parameters"})}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
 from proxy.classify.layers.engine import unfinished
 from proxy.classify.layers.ok import after_result, call_due, small_talk
 from proxy.classify.verdict import RAW, Verdict
 from stacks.irregular import Irregularity
+from stacks.strictjson import UNPARSED, load
 
 _TERMINAL = {
     "index_missing": "protocol.delta_index",
@@ -49,6 +52,8 @@ _FLAGS = {
     "finish_missing": "protocol.done_missing",
     "done_missing": "protocol.done_missing",
     "usage_absent": "protocol.usage_absent",
+    "event_not_json": "protocol.malformed_answer",
+    "event_not_object": "protocol.malformed_answer",
     "choice_count": "protocol.choice_ignored",
     "stream_for_plain_request": "protocol.choice_ignored",
     "plain_for_stream_request": "protocol.choice_ignored",
@@ -144,6 +149,27 @@ def _broken_promise(facts: Facts) -> tuple[str, str] | None:
 def protocol_flags(facts: Facts) -> list[str]:
     """Irregularities that did not stop the exchange, as outcome names."""
     flags = [_FLAGS[item.code] for item in facts.assembled.irregularities if item.code in _FLAGS]
-    if facts.turn is not None and facts.generates and _broken_promise(facts) is not None:
+    if facts.turn is not None and facts.generates and (_broken_promise(facts) is not None or _no_json(facts)):
         flags.append("protocol.choice_ignored")
     return list(dict.fromkeys(flags))
+
+
+_JSON_FIELDS = frozenset({"format", "json_schema", "guided_json"})
+
+
+def _no_json(facts: Facts) -> bool:
+    """Whether JSON was asked for (JSON mode, a schema), and an answer came to its end that is none. A flag: the field
+    was not enforced, which says nothing of what the model wrote."""
+    request, turn = facts.request, facts.turn
+    wanted = request.response_format
+    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    if not facts.forced_format or (kind not in _JSON_KINDS and request.response_format_field not in _JSON_FIELDS):
+        return False
+    text = facts.text.strip()
+    if facts.calls or not text or facts.limit_reached or turn is None or turn.finish is None:
+        return False
+    return load(_FENCE.sub(r"\1", text).encode("utf-8", "surrogatepass")) is UNPARSED
+
+
+_JSON_KINDS = frozenset({"json_object", "json_schema", "json"})
+_FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)

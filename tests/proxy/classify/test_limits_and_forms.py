@@ -148,3 +148,92 @@ def test_a_forced_call_whole_at_the_limit_is_marked() -> None:
     outcome = verdict(chat(stream=stream, stack="llama.cpp"))
     assert outcome.name == "ok.native_call"
     assert {"engine.constrained", "truncation.output_budget"} <= set(outcome.flags)
+
+
+# ---------------------------------------------------------------------- flags of what was odd and stopped nothing
+@pytest.mark.parametrize(
+    ("wanted", "text", "flagged"),
+    [
+        ({"response_format": {"type": "json_object"}}, "Sure, here it is.", True),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {}}}}, "No.", True),
+        ({"format": "json"}, "Sure, here it is.", True),
+        ({"response_format": {"type": "json_object"}}, '{"a": 1}', False),
+        ({"response_format": {"type": "json_object"}}, '```json\n{"a": 1}\n```', False),
+        ({"response_format": {"type": "text"}}, "Sure.", False),
+        ({"grammar": "root ::= [a-z]+"}, "sure", False),
+        ({}, "Sure.", False),
+    ],
+)
+def test_json_that_was_asked_for_and_did_not_come(wanted: dict[str, Any], text: str, flagged: bool) -> None:
+    outcome = verdict(chat(message(text), tools=None, **wanted))
+    assert named(outcome) == ("ok.final_answer", "none", "unknown")
+    assert ("protocol.choice_ignored" in outcome.flags) == flagged
+
+
+@pytest.mark.parametrize("token", ["<|im_end|>", "<|eot_id|>", "<|END_OF_TURN_TOKEN|>", "</s>", "<end_of_turn>\n"])
+def test_a_token_that_ends_turns_is_left_in_the_text(token: str) -> None:
+    assert "parser.marker_leak" in verdict(chat(message(f"It is sunny.{token}"))).flags
+    assert "parser.marker_leak" not in verdict(chat(message(f"It is {token} sunny."))).flags
+
+
+def test_a_token_is_left_in_arguments() -> None:
+    leaked = verdict(chat(message(None, [("get_weather", {"city": "Lyon<|im_end|>"})])))
+    assert (leaked.name, "parser.marker_leak" in leaked.flags) == ("ok.native_call", True)
+    clean = verdict(chat(message(None, [("get_weather", {"city": "Lyon <b>"})])))
+    assert "parser.marker_leak" not in clean.flags
+
+
+def test_an_event_that_is_no_json_is_a_flag() -> None:
+    stream = [delta(content="It is "), 'data: {"choices": [{"delta"', delta("stop", content="fine."), DONE]
+    outcome = verdict(chat(stream=stream))
+    assert outcome.name == "ok.final_answer"
+    assert "protocol.malformed_answer" in outcome.flags
+
+
+@pytest.mark.parametrize("text", ['get_weather(city="Lyon")', "\n get_weather(city='Lyon')\n"])
+def test_one_call_as_a_line_of_python_is_left_in_text(text: str) -> None:
+    outcome = verdict(chat(message(text)))
+    assert named(outcome) == ("parser.left_as_text", "undetermined", "left_as_text")
+    assert outcome.evidence[0].quote.strip() == text.strip()
+    for other in ('print("Lyon")', 'get_weather(city="Lyon") is what I would call', "get_weather(5)"):
+        assert verdict(chat(message(other))).layer == "ok", other
+
+
+def test_arguments_that_are_null() -> None:
+    lost = verdict(chat(message(None, [("get_weather", "null")])))
+    assert (lost.name, lost.at_fault) == ("parser.dropped", "undetermined")
+    free = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
+    assert verdict(chat(message(None, [("now", "null")]), tools=[free])).name == "ok.native_call"
+
+
+def test_an_error_code_speaks_where_the_sentence_says_little() -> None:
+    said = {"error": {"message": "this cannot be guaranteed here", "type": "x", "code": "tool_choice_not_supported"}}
+    assert verdict(chat(said, status=400, tool_choice="required")).name == "gate.tool_choice_unsupported"
+    general = {"error": {"message": "it is so", "type": "x", "code": "invalid_request_error"}}
+    assert verdict(chat(general, status=400)).confidence == "low"
+
+
+@pytest.mark.parametrize(
+    ("trace", "name"),
+    [
+        ("Traceback: in transform_response: KeyError: 'name'", "parser.server_error"),
+        ("'NoneType' object has no attribute 'group' in extract_tool_calls", "parser.server_error"),
+        ("Traceback: in transform_request: list index out of range", "request.invalid_param"),
+        ("Traceback: in render_jinja_template: list index out of range", "template.render_error"),
+        (
+            "1 validation error for ChatCompletionMessage\ncontent.str\n  Input should be",
+            "engine.response_invalid",
+        ),
+        ("1 validation error for ChatCompletionRequest\nmessages\n  Field required", "request.invalid_param"),
+    ],
+)
+def test_where_a_program_failed_is_read_off_its_words(trace: str, name: str) -> None:
+    assert verdict(chat({"error": {"message": trace, "type": "x", "code": 500}}, status=500)).name == name
+
+
+def test_calls_refused_in_a_message_are_no_refusal_of_tools() -> None:
+    said = {"error": {"message": "Empty tool_calls is not supported in message.", "type": "x"}}
+    history = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y", "tool_calls": []}]
+    for messages in (history, [{"role": "user", "content": "x"}]):
+        outcome = verdict(chat(said, status=400, messages=messages))
+        assert (outcome.name, outcome.at_fault) == ("request.bad_history", "client")

@@ -26,8 +26,13 @@ EXAMPLES = {
         "Cannot connect to host h:1",
         "HTTPConnectionPool: Max retries exceeded with url",
     ],
-    "transport.rate_limited": ["Rate limit reached for requests", "Too Many Requests", "quota exceeded"],
-    "transport.auth": ["Invalid API Key", "Unauthorized", "authentication required"],
+    "transport.rate_limited": [
+        "Rate limit reached for requests",
+        "Too Many Requests",
+        "quota exceeded",
+        "No deployments available, try again",
+    ],
+    "transport.auth": ["Invalid API Key", "Unauthorized", "authentication required", "Authentication Error, x"],
     "gate.parser_not_configured": ["tool_choice='auto' requires --tool-call-parser", "no tool call parser configured"],
     "gate.template_flag_missing": ["tools param requires --jinja flag"],
     "gate.tools_unsupported": [
@@ -37,6 +42,8 @@ EXAMPLES = {
         "Cannot use tools with stream",
         "No endpoints found that support tool use",
         "Only ['a', 'b'] support tool calls",
+        "Not implemented: tools",
+        "UnsupportedParamsError: ollama does not support parameters: ['tools']",
     ],
     "gate.tool_choice_unsupported": [
         '`tool_choice` must either be a named tool, "auto", or "none"',
@@ -62,6 +69,8 @@ EXAMPLES = {
         "model 'x' not found, try pulling it first",
         "The model `x` does not exist.",
         "unknown model",
+        "could not find real modelID for x",
+        "Model has not been loaded, please load it",
     ],
     "gate.capability_unsupported": [
         '"x" does not support thinking',
@@ -74,6 +83,7 @@ EXAMPLES = {
         "request (4390 tokens) exceeds the available context size (4096 tokens)",
         "This model's maximum context length is 4096 tokens.",
         "the prompt is too long",
+        "Input prompt is too big compared to KV size.",
         "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
         "Input validation error: `inputs` must have less than 1024 tokens. Given: 2000",
         "(n_keep: 10247 >= n_ctx: 4096)",
@@ -86,6 +96,7 @@ EXAMPLES = {
         "can't evaluate field Thinking in type *api.Message",
         "'NoneType' object is not iterable",
         "Invalid chat handler: None (valid formats: ['llama-2'])",
+        "unknown filter 'items' at row 3",
     ],
     "engine.grammar_deadlock": ["Unexpected empty grammar stack after accepting piece: x", "Failed to advance FSM"],
     "parser.server_error": [
@@ -103,7 +114,11 @@ EXAMPLES = {
         "json: cannot unmarshal object into Go struct field ChatRequest.tools of type api.Tools",
     ],
     "engine.grammar_compile": ["Grammar preprocessing timed out: x"],
-    "engine.oom": ["CUDA out of memory", "model requires more system memory (9 GiB) than is available"],
+    "engine.oom": [
+        "CUDA out of memory",
+        "stopped due to insufficient system resources.",
+        "model requires more system memory (9 GiB) than is available",
+    ],
     "engine.crash": [
         "model runner has unexpectedly stopped",
         "EngineCore encountered an issue",
