@@ -67,6 +67,9 @@ class ServerRecipe(ABC):
     """Regular expression for a log line that names the cause of a failed start, where the end of the log does not."""
     stop_grace: float = 5.0
     """Seconds that a stopping server has to end its children and give shared memory back before it is killed."""
+    leaves_files: bool = False
+    """Whether it leaves shared memory, and files in the folder for temporary ones, so that both are removed after it.
+    Not for a server that finds its compiled kernels in that folder again (MLX)."""
     own_flags: tuple[str, ...] = ("--host", "--port", "--model")
     """Flags that the launcher sets itself and that a user therefore may not pass."""
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from stacks.locations import server_logs_folder
 from stacks.recipe import FoundServer, LaunchError, ReadinessRequest, ServerRecipe, merged_environment
+from stacks.shared_memory import mapped_segments, remove_segments
 
 _SETTLE_SECONDS = 2.0
 _CAUSES = 3
@@ -85,8 +86,8 @@ class ServerProcess:
         self.log_path = scratch / "server.log"
         self.command = tuple(recipe.command(found, model, self.port, options.context_length, options.flags))
         self.version = recipe.version(found)
-        # Servers leave sockets and files behind; a short path, for a socket's may be 107 bytes long.
-        self._temporary = tempfile.mkdtemp(prefix="stacktap-")
+        # Beside the log the path would be too long: a socket's may have 107 bytes.
+        self._temporary = tempfile.mkdtemp(prefix="stacktap-") if recipe.leaves_files else None
         self._pending: list[ReadinessRequest] = list(recipe.readiness)
         self._stopping = threading.Lock()
         self._stopped = False
@@ -97,7 +98,9 @@ class ServerProcess:
             raise
 
     def _spawn(self, found: FoundServer, scratch: Path, options: LaunchOptions) -> subprocess.Popen[bytes]:
-        own = {"TMPDIR": self._temporary, **self.recipe.environment_variables(found, scratch)}
+        own = self.recipe.environment_variables(found, scratch)
+        if self._temporary:
+            own["TMPDIR"] = self._temporary
         environment = merged_environment(own, options.variables)
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
@@ -179,6 +182,7 @@ class ServerProcess:
         with self._stopping:
             if self._stopped:  # its process id may be somebody else's by now
                 return
+            segments = mapped_segments(self._process.pid) if self.recipe.leaves_files else set()
             try:
                 if self._process.returncode is None:
                     self._signal(signal.SIGTERM)
@@ -190,10 +194,12 @@ class ServerProcess:
                 self._signal(signal.SIGKILL)
                 self._stopped = True
                 self._process.wait()
+                remove_segments(segments)
                 self._remove_temporary()
 
     def _remove_temporary(self) -> None:
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _settle(self) -> None:
         """Give the children of a leader that is gone a moment to end by themselves, and shared memory to be freed."""

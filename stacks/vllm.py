@@ -43,6 +43,7 @@ class VllmServer(ServerRecipe):
     readiness = (ReadinessRequest("GET", "/health"),)
     start_timeout = 600.0
     stop_grace = 20.0
+    leaves_files = True
     cause_log = PYTHON_CAUSE
     own_flags = ("--host", "--port", "--model", "--model-tag", "--uds")
 

@@ -21,6 +21,7 @@ from proxy.classify.layers.transport import transport
 from proxy.classify.layers.truncation import cut_prompt, truncation
 from proxy.classify.memory import RunMemory
 from proxy.classify.sighted import sighted
+from proxy.classify.told import told_by
 from proxy.classify.verdict import Verdict, outcome_of
 from proxy.classify.view import ExchangeView
 from results.outcomes import Outcome
@@ -50,6 +51,9 @@ class Classified(msgspec.Struct, frozen=True):
         """Tell the run's memory what later exchanges may need of this one."""
         facts, outcome = self.facts, self.outcome
         if not facts.generates:
+            said = told_by(facts)
+            if said is not None:
+                memory.tell(facts.upstream, said[0], *said[1])
             return
         memory.remember(
             facts.upstream,

@@ -215,7 +215,7 @@ def _server_error(facts: Facts, verdict: Verdict) -> Verdict:
     if _SERVERS_OWN.search(text):
         verdict.fault = "stack"
         return verdict
-    if _CUT.search(text) and facts.request.max_tokens is not None:
+    if _CUT.search(text) and _limit_says_something(facts):
         cut = Verdict(
             "truncation.cut_inside_call",
             delivery="refused",
@@ -224,6 +224,16 @@ def _server_error(facts: Facts, verdict: Verdict) -> Verdict:
         )
         return cut.undetermined(_BIGGER)
     return verdict.undetermined(RAW)
+
+
+_AMPLE = 4096
+
+
+def _limit_says_something(facts: Facts) -> bool:
+    """Whether the request sets an output limit of its own will: the Messages API demands one, and a large one there is
+    a formality."""
+    limit = facts.request.max_tokens
+    return limit is not None and (facts.request.dialect != "anthropic_messages" or limit < _AMPLE)
 
 
 def _lost_user_turn(facts: Facts, text: str) -> bool:

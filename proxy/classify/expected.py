@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from proxy.classify.facts import Facts
 from results.outcomes import Fault
-from stacks.formats.registry import parser_formats
+from stacks.formats.registry import format_named, parser_formats
 
 
 class Blame(NamedTuple):
@@ -36,6 +36,7 @@ _OPEN = (
     f"{_RENDER}the same request rendered without generating (`/apply-template`, `/tokenize`, `/api/show`), to see "
     "which call format the model is told to write"
 )
+_RAW = f"{_RENDER}the same rendered prompt through raw completion, to see in which format the model writes its calls"
 _FREE = frozenset({"bare_json", "fenced_json", "json_list", "llama3_json", "react"})
 """Formats that any model may fall into."""
 
@@ -69,7 +70,7 @@ def blame_for_text(facts: Facts, written: str) -> Blame:
     turn = facts.turn
     if turn is not None and turn.finish == "tool_calls":
         return Blame("stack", "the finish reason announces tool calls and there are none")
-    told = _by_flags(facts, written)
+    told = _by_flags(facts, written) or _by_record(facts, written)
     if told is not None:
         return told
     if facts.stack == "llamacpp_python" and facts.view.launch_flags is None:
@@ -104,6 +105,22 @@ def _by_flags(facts: Facts, written: str) -> Blame | None:
         template = _value(flags, "--chat-template")
         return _by_mlx_template(facts, template, written) if template else None
     return None
+
+
+def _by_record(facts: Facts, written: str) -> Blame | None:
+    """By the template and parser that the server itself told of this model, earlier in the record."""
+    template, parser = facts.memory.told(facts.upstream, facts.request.model or "")
+    if parser:
+        return _by_parser(facts, parser, written)
+    if not template:
+        return None
+    if not re.search(r"tools|functions", template, re.IGNORECASE):
+        return Blame("config", "the model's chat template does not know tools")
+    if any(opener in template for opener in format_named(written).openers):
+        return Blame("stack", "the model's chat template asks for this very format")
+    if is_free_form(written):
+        return Blame("undetermined", "the model's chat template does not ask for this format", _RAW)
+    return Blame("config", "the model's chat template asks for another format")
 
 
 def _by_parser(facts: Facts, parser: str, written: str) -> Blame:

@@ -15,6 +15,8 @@ from results.outcomes import Evidence
 
 MAX_KEPT = 512
 """Models and questions kept; the oldest are forgotten first."""
+MAX_TOLD = 32
+"""Chat templates kept; they are long."""
 
 _FAULTS = frozenset(
     {
@@ -46,6 +48,7 @@ class RunMemory:
     _faults: OrderedDict[tuple[str, str], Earlier] = field(default_factory=OrderedDict)
     _answers: OrderedDict[tuple[str, str], Earlier] = field(default_factory=OrderedDict)
     _loaded: dict[str, Earlier] = field(default_factory=dict)
+    _told: OrderedDict[tuple[str, str], tuple[str, str]] = field(default_factory=OrderedDict)
 
     def remember(
         self,
@@ -72,6 +75,20 @@ class RunMemory:
             self._loaded[upstream] = earlier
             if took_tools:
                 _keep(self._answers, key, earlier)
+
+    def tell(self, upstream: str, model: str, template: str, parser: str) -> None:
+        """Keep what a server said of a model: its chat template, and the parser named for it."""
+        self._told[upstream, model] = (template, parser)
+        if len(self._told) > MAX_TOLD:
+            self._told.popitem(last=False)
+
+    def told(self, upstream: str, model: str) -> tuple[str, str]:
+        """Template and parser of a model as the server told them ("" where it did not)."""
+        plain = model.removesuffix(":latest")
+        for name in (model, plain, f"{plain}:latest", ""):
+            if (upstream, name) in self._told:
+                return self._told[upstream, name]
+        return "", ""
 
     def fault_before(self, upstream: str, model: str) -> Earlier | None:
         """The last fault on this model that nothing has answered since; else the last one on another model there

@@ -6,6 +6,8 @@ ended it, the blind verdict stands; everywhere else the difference between the t
 
 from __future__ import annotations
 
+import re
+
 from proxy.classify.facts import Facts
 from proxy.classify.raw_text import lift
 from proxy.classify.sighted_text import MODEL_CODES, in_text, must_call, nothing
@@ -14,6 +16,8 @@ from proxy.classify.written import Written, answer_part, bare, canonical, read_w
 from results.outcomes import Delivery, Evidence, Outcome
 from stacks.formats import find_calls
 
+_FENCE = re.compile(r"```[\w+-]*")
+"""The marks of a code fence around a call say nothing that could be lost."""
 _LIMITS = ("truncation.output_budget", "truncation.cut_inside_call")
 
 
@@ -180,7 +184,8 @@ def _good_call(facts: Facts, written: Written, evidence: list[Evidence], *, same
     delivered = _delivered(facts)
     if same:
         verdict = Verdict("ok.native_call", delivery="intact", evidence=evidence, detail="delivered as written")
-        if written.prose and squeeze(written.prose) not in squeeze(facts.text + facts.reasoning):
+        beside = squeeze(_FENCE.sub("", written.prose))
+        if beside and beside not in squeeze(_FENCE.sub("", facts.text + facts.reasoning)):
             verdict.flags.append("parser.dropped")
             free = _prose_first(facts, written) or not (facts.constrains or must_call(facts))
             verdict.delivery = "altered" if free else "constrained"

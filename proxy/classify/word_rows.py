@@ -84,14 +84,14 @@ ROWS: tuple[Words, ...] = (
         r"rate.?limit",
         r"too many requests",
         r"quota (?:exceeded|exhausted)",
-        r"insufficient (?:quota|credits?|balance)",
+        r"insufficient (?:quota|credits?|balance)|no deployments? available",
     ),
     _row(
         "transport.auth",
         "send the key that the server was started with",
         r"(?:invalid|missing|incorrect|wrong|no|bad) (?:api[ _-]?key|token|credential)",
         r"unauthorized",
-        r"authentication (?:failed|required)",
+        r"authentication (?:failed|required|error)",
         r"not authenticated",
     ),
     _row(

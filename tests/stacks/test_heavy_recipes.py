@@ -189,3 +189,37 @@ def test_flags_are_known_however_they_are_spelt():
         "--dtype",
         "-O3",
     }
+
+
+NO_ARCHITECTURE = "model type `foo` but Transformers does not recognize this architecture."
+TORN = "safetensors._safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata"
+
+
+@pytest.mark.parametrize(
+    ("stack", "log", "code", "advice"),
+    [
+        ("vllm", "api_server.py: error: unrecognized arguments: --nope", 2, "does not know that flag"),
+        ("vllm", "KeyError: 'invalid tool call parser: nope (chose from { hermes })'", 1, "no such tool call parser"),
+        ("vllm", "TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser", 1, "give both"),
+        ("vllm", "OSError: [Errno 98] Address already in use", 1, "another with --port"),
+        ("vllm", "max_model_len (900000) is greater than the derived max_model_len", 1, "config.json names"),
+        ("vllm", NO_ARCHITECTURE, 1, "no such architecture"),
+        ("vllm", TORN, 1, "the weights"),
+        ("vllm", "TokenizerFast.from_file(file)\nException: key must be a string", 1, "the tokenizer's files"),
+        ("vllm", "RuntimeError: can't allocate memory: you tried to allocate 99 bytes", 1, "not enough memory"),
+        ("vllm", "ModuleNotFoundError: No module named 'numba'", 1, "rebuild"),
+        ("vllm", "", -9, "not enough memory"),
+        ("vllm", "something new", 1, ""),
+        ("sglang", "error: argument --tool-call-parser: invalid choice: 'nope'", 2, "no such tool call parser"),
+        ("sglang", "sglang_cpu.py: error: unrecognized arguments: --nope", 2, "does not know that flag"),
+        ("sglang", "RuntimeError: sgl_kernel.gelu was called: SGLang's compiled kernels", -9, "compiled kernels"),
+        ("sglang", NO_ARCHITECTURE, 1, "no such architecture"),
+        ("sglang", f"{TORN}\nReceived sigquit from a child process.", -9, "the weights"),
+        ("sglang", "Received sigquit from a child process.", -9, ""),
+        ("sglang", "models.grok: '_OpNamespace' 'sgl_kernel' object has no attribute", -9, "not enough memory"),
+        ("sglang", "Not enough memory. Please try to increase --mem-fraction-static.", -9, "--mem-fraction-static"),
+    ],
+)
+def test_remedies(stack, log, code, advice):
+    remedy = recipe_for(stack).remedy(log, code)
+    assert (advice in remedy) if advice else remedy == ""

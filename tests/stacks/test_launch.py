@@ -239,6 +239,7 @@ def test_a_cause_far_up_in_the_log_is_shown_and_read(pretend, model):
 
 
 def test_what_a_server_leaves_in_its_folder_for_temporary_files_is_removed(pretend, model):
+    pretend.leaves_files = True
     process = start_server("pretend", model, options("litters"))
     litter = Path(process.log_path.read_text().split("litter ")[1].split()[0])
     assert litter.exists()

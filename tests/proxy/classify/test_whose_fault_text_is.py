@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.classify import ExchangeView
+from proxy.classify import ExchangeView, RunMemory, judge
+from proxy.classify.memory import MAX_TOLD
+from proxy.exchange_files import from_case
 from results.outcomes import Outcome
 from tests.proxy.classify.exchanges import CALL, chat, message, verdict
 
@@ -70,3 +72,52 @@ def test_sighted_with_the_flags() -> None:
 
     assert sighted("--tool-call-parser", "hermes").at_fault == "stack"
     assert sighted("--tool-call-parser", "mistral").at_fault == "config"
+
+
+# ---------------------------------------------------------------------- what the server told earlier in the record
+HERMES = "{% if tools %}Write <tool_call>{...}</tool_call>{% endif %}{{ messages }}"
+
+
+def show(model: str, template: str, parser: str = "") -> ExchangeView:
+    said = {"template": template, "modelfile": f"FROM x\nTEMPLATE y\n{parser}", "capabilities": ["tools"]}
+    asked = {"method": "POST", "path": "/api/show", "body": {"model": model}}
+    return from_case({"id": "s", "stack": "ollama", "request": asked, "response": {"status": 200, "body": said}}).view
+
+
+def props(template: str) -> ExchangeView:
+    asked = {"method": "GET", "path": "/props"}
+    answer = {"status": 200, "body": {"chat_template": template, "total_slots": 1}}
+    return from_case({"id": "p", "stack": "llama.cpp", "request": asked, "response": answer}).view
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "fault"),
+    [
+        (show("m", HERMES), CALL, "stack"),
+        (show("m:latest", HERMES), CALL, "stack"),
+        (show("other", HERMES), CALL, "undetermined"),
+        (show("m", HERMES), FENCE, "undetermined"),
+        (show("m", "{{ .Prompt }}"), CALL, "config"),
+        (show("m", "{{ range .Tools }}[TOOL_CALLS]{{ end }}"), CALL, "config"),
+        (show("m", "{{ .Prompt }}", "PARSER qwen3-coder\n"), QWEN, "stack"),
+        (show("m", "{{ .Prompt }}", "PARSER qwen3-coder\n"), CALL, "config"),
+        (show("m", ""), CALL, "undetermined"),
+        (props(HERMES), CALL, "stack"),
+        (props("{{ messages }}"), BARE, "config"),
+        (props(HERMES), BARE, "undetermined"),
+    ],
+)
+def test_template_and_parser_told_in_the_record(said: ExchangeView, text: str, fault: str) -> None:
+    memory = RunMemory()
+    judge(said, memory).remember(memory)
+    outcome = judge(chat(message(text), stack=said.stack), memory).outcome
+    assert (outcome.name, outcome.at_fault) == ("parser.left_as_text", fault)
+
+
+def test_templates_are_kept_within_bounds() -> None:
+    memory = RunMemory()
+    for number in range(MAX_TOLD + 5):
+        memory.tell("u", f"m{number}", HERMES, "")
+    assert memory.told("u", "m0") == ("", "")
+    assert memory.told("u", f"m{MAX_TOLD}") == (HERMES, "")
+    assert memory.told("v", f"m{MAX_TOLD}") == ("", "")

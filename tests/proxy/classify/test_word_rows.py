@@ -26,8 +26,13 @@ EXAMPLES = {
         "Cannot connect to host h:1",
         "HTTPConnectionPool: Max retries exceeded with url",
     ],
-    "transport.rate_limited": ["Rate limit reached for requests", "Too Many Requests", "quota exceeded"],
-    "transport.auth": ["Invalid API Key", "Unauthorized", "authentication required"],
+    "transport.rate_limited": [
+        "Rate limit reached for requests",
+        "Too Many Requests",
+        "quota exceeded",
+        "No deployments available, try again",
+    ],
+    "transport.auth": ["Invalid API Key", "Unauthorized", "authentication required", "Authentication Error, x"],
     "gate.parser_not_configured": ["tool_choice='auto' requires --tool-call-parser", "no tool call parser configured"],
     "gate.template_flag_missing": ["tools param requires --jinja flag"],
     "gate.tools_unsupported": [
