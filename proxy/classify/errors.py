@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from proxy.classify.exceptions import bad_history, by_shape, elsewhere
+from proxy.classify.exceptions import bad_history, by_shape, elsewhere, late
 from proxy.classify.facts import Facts
 from proxy.classify.history import ARGUMENT_KINDS, BrokenTurn, message_index
 from proxy.classify.pages import by_page
@@ -31,7 +31,7 @@ def diagnose(facts: Facts) -> Verdict | None:
     for step in steps:
         verdict = step(facts)
         if verdict is not None:
-            return _finish(facts, verdict)
+            return _finish(facts, late(verdict, facts.all_error_text) if _came(facts) else verdict)
     return None
 
 
@@ -39,12 +39,17 @@ def _finish(facts: Facts, verdict: Verdict) -> Verdict:
     if not verdict.evidence:
         verdict.evidence = [facts.cite_error("the error")]
     verdict.evidence.append(facts.cite_head("the status"))
-    came = facts.status == 200 and facts.turn is not None and facts.turn.has_payload
+    came = _came(facts)
     if verdict.delivery == "unknown":
         verdict.delivery = "cut" if came else "refused"
     if came:
         verdict.ran = "yes"
     return verdict
+
+
+def _came(facts: Facts) -> bool:
+    """Whether part of an answer came before the error, under a success status."""
+    return facts.status == 200 and facts.turn is not None and facts.turn.has_payload
 
 
 # ---------------------------------------------------------------------- the request itself

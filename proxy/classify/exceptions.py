@@ -37,6 +37,28 @@ def by_shape(facts: Facts) -> Verdict | None:
     )
 
 
+_REFUSALS = ("gate", "request", "template")
+
+
+def late(verdict: Verdict, text: str) -> Verdict:
+    """The verdict on an error that came after part of an answer: no refusal of the request, whose words it may have,
+    since the server had taken it and the model was writing."""
+    if verdict.name.partition(".")[0] not in _REFUSALS:
+        return verdict
+    if verdict.name == "request.context_exceeded":
+        verdict.name, verdict.ran = "truncation.output_budget", "yes"
+        return verdict
+    if EXCEPTION.search(text):
+        found = Verdict("parser.server_error", confidence="medium")
+        found.detail = (
+            "an exception of the server's program while the model was writing: its reader is the likely place"
+        )
+        return found.undetermined(LOG)
+    found = Verdict("engine.error_in_stream", ran="yes", confidence="medium")
+    found.detail = "the words are those of a refusal, and they came after part of the answer"
+    return found.undetermined(LOG)
+
+
 def elsewhere(facts: Facts, verdict: Verdict, text: str) -> Verdict | None:
     """The verdict on an error whose words belong to another layer than they say; None where they do not."""
     return _in_own_code(verdict.name, text) or _of_a_message(facts, verdict, text) or _exception(facts, verdict, text)

@@ -11,6 +11,7 @@ from proxy.classify.verdict import RAW, Verdict
 from results.outcomes import Evidence
 from stacks.formats import TextCall, check_call, format_named
 
+_ENDS = "comparison_request: the same request with a larger output limit and no stop strings, or through raw completion"
 _NUMBER = re.compile(r"\A\s*[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\s*\Z|\A(?:true|false|null)\Z", re.IGNORECASE)
 
 
@@ -146,7 +147,7 @@ def _of_text(facts: Facts, found: TextCall) -> Verdict | None:
 
     if not soft_repairs(found) or not call.complete or not found.has_object:
         why = ", ".join(call.repairs) or ("it ends early" if not call.complete else "its arguments are no object")
-        return Verdict(
+        verdict = Verdict(
             "model.malformed_call",
             delivery="left_as_text",
             wrote="malformed_call",
@@ -155,6 +156,10 @@ def _of_text(facts: Facts, found: TextCall) -> Verdict | None:
             detail=f"a call in the text is not written as its format demands: {why}",
             remedy="a tolerant parser would read it; else retry, lower the temperature, or use a larger model",
         )
+        if "cut" in call.repairs and not facts.text[call.span.end :].strip():
+            verdict.detail += "; the text ends inside it, and nothing says whether the model ended it there"
+            return verdict.undetermined(_ENDS)
+        return verdict
     if not found.offered:
         return Verdict(
             "model.unknown_tool",

@@ -237,3 +237,22 @@ def test_calls_refused_in_a_message_are_no_refusal_of_tools() -> None:
     for messages in (history, [{"role": "user", "content": "x"}]):
         outcome = verdict(chat(said, status=400, messages=messages))
         assert (outcome.name, outcome.at_fault) == ("request.bad_history", "client")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("list index out of range", "parser.server_error"),
+        ("'NoneType' object has no attribute 'get'", "parser.server_error"),
+        ("the prompt is too long: it exceeds the maximum context length", "truncation.output_budget"),
+        ("m does not support tools", "engine.error_in_stream"),
+        ("Conversation roles must alternate", "engine.error_in_stream"),
+        ("CUDA error: x", "engine.crash"),
+    ],
+)
+def test_an_error_after_part_of_an_answer_is_no_refusal(text: str, name: str) -> None:
+    broken = 'data: {"error": {"message": "' + text + '", "type": "x", "code": 400}}'
+    outcome = verdict(chat(stream=[delta(role="assistant"), delta(content="Let me look"), broken, DONE]))
+    assert (outcome.name, outcome.model_ran, outcome.delivery) == (name, "yes", "cut")
+    before = verdict(chat(stream=[delta(role="assistant", content=""), broken, DONE]))
+    assert before.layer not in ("parser", "truncation")

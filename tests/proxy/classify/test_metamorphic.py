@@ -145,6 +145,9 @@ def _in_every_dialect(text: str) -> dict[str, Outcome]:
 def test_a_sentence_means_the_same_in_every_dialect(name: str, text: str) -> None:
     plain = verdict(chat({"error": {"message": text, "type": "x", "code": 500}}, status=500, stack="openai"))
     for where, outcome in _in_every_dialect(text).items():
-        assert outcome.layer == plain.layer, (where, outcome.name, plain.name)
+        if where == "after text" and plain.layer in ("gate", "request", "template"):
+            assert outcome.layer in ("engine", "parser", "truncation"), (where, outcome.name, plain.name)
+        else:
+            assert outcome.layer == plain.layer, (where, outcome.name, plain.name)
         cut = where == "after text" and outcome.delivery == "cut"
         assert cut or outcome.delivery == "refused", (where, outcome.delivery)
