@@ -51,8 +51,10 @@ class Mutant:
         return sha256(said.encode()).hexdigest()[:12]
 
     def applied(self, source: bytes) -> bytes:
-        """The source with the fault in it."""
-        return source[: self.start] + self.text.encode() + source[self.end :]
+        """The source with the fault in it. What follows stays on its line."""
+        lines = "\n" * (self.old.count("\n") - self.text.count("\n"))
+        text = f"{self.text[:-1]}{lines})" if self.text.endswith(")") else self.text + lines
+        return source[: self.start] + text.encode() + source[self.end :]
 
     def parses(self, source: bytes) -> bool:
         """Whether the source with the fault in it is still a module."""
