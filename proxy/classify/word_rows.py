@@ -327,7 +327,7 @@ ROWS: tuple[Words, ...] = (
         "a smaller quantisation, a shorter context, or more memory",
         r"out of memory",
         r"outofmemory",
-        r"oom\b",
+        r"(?<![a-z])oom\b",
         r"insufficient memory",
         r"cannot allocate memory",
         r"alloc(?:ation)? failed",
