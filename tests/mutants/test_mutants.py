@@ -50,6 +50,11 @@ def test_words_patterns_and_errors_are_left_alone() -> None:
     assert not old & {'"a+"', '"too low"', '"""Words."""'}
 
 
+def test_how_much_of_a_long_text_is_looked_at_is_left_alone() -> None:
+    found = {(mutant.old, mutant.text) for mutant in mutants("x.py", b"a = text[:4000]\nb = text[1:3]\nc = 4000\n")}
+    assert found == {("1", "2"), ("3", "4"), ("4000", "4001")}
+
+
 def test_every_mutant_differs_and_parses() -> None:
     source = SOURCE.encode()
     for mutant in mutants("x.py", source):
