@@ -58,7 +58,7 @@ class Tree:
 
     def sound(self) -> list[str]:
         """Run every test without a fault, noting what each calls and takes. The names of those that fail."""
-        said = self._ask(self._loaded, {"clock": CLOCK_SECONDS})
+        said = self._ask(self._loaded, {"clock": CLOCK_SECONDS, "without": self.without})
         notes = json.loads((self.folder / "notes.json").read_text())
         for name, seconds in notes["seconds"].items():
             self._order[name.partition("::")[0]] += seconds

@@ -149,7 +149,9 @@ class Loaded:
                     CHANNEL.answer({"failed": [], "status": 0, "tests": 0})
                     continue
             else:
-                chosen, seconds = every, 600
+                left_out = tuple(request.get("without", ()))
+                chosen = [item for item in every if not left_out or not item.nodeid.startswith(left_out)]
+                seconds = 600
             if fork(2 * seconds + request.get("slack", 20), request["clock"]):
                 session.items[:] = chosen
                 session.config.option.maxfail = 1 if "path" in request else 0
