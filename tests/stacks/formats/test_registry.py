@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.formats import find_markers, format_named, formats
+from stacks.formats import ParsedCall, Span, find_markers, format_named, formats
 from stacks.formats.registry import parser_formats, present_in
 
 ORDER = [
@@ -264,3 +264,22 @@ def test_no_text_without_a_sign_is_read() -> None:
 def test_an_unknown_format_names_the_known_ones() -> None:
     with pytest.raises(KeyError, match=r"no call format 'nonsense'.*hermes"):
         format_named("nonsense")
+
+
+@pytest.mark.parametrize(
+    ("name", "call_id", "text"),
+    [
+        ("mistral_args", None, '[TOOL_CALLS]f[ARGS]{"a": 1}'),
+        ("mistral_args", "c1", '[TOOL_CALLS]f[CALL_ID]c1[ARGS]{"a": 1}'),
+        ("mistral_list", None, '[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}]'),
+        ("mistral_list", "c1", '[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}, "id": "c1"}]'),
+        ("hermes", None, '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'),
+    ],
+)
+def test_rendering_with_and_without_an_id(name: str, call_id: str | None, text: str) -> None:
+    nowhere = Span(0, 0)
+    call = ParsedCall("f", {"a": 1}, "", nowhere, nowhere, nowhere, call_id=call_id)
+    entry = format_named(name)
+    assert entry.render([call]) == text
+    read = entry.parse(text).calls
+    assert [(each.name, each.arguments, each.call_id, each.repairs) for each in read] == [("f", {"a": 1}, call_id, ())]
