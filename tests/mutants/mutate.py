@@ -1,8 +1,8 @@
 """Small faults put into source text, one at a time: what a slip of the hand would do.
 
 A fault is a place in a module's syntax tree and the text that stands there instead; the rest of the file stays as it
-is. Left alone: documentation, annotations, words for people, regular expressions (their tests are their cases), and
-code for errors of programming.
+is. Left alone: documentation, annotations, words for people, regular expressions (their tests are their cases), code
+for errors of programming, and how much of a long text is looked at (`text[:4000]`: one more is as good).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _WORDS = frozenset(
     {"why", "detail", "remedy", "decide_by", "message", "description", "source", "title", "models", "parsers"}
 )
 """Arguments that are words for people."""
+_MANY = 64
 _NOT_TESTED = frozenset({"field", "TypeVar", "dataclass", "NewType", "cast"})
 
 
@@ -51,8 +52,10 @@ class Mutant:
         return sha256(said.encode()).hexdigest()[:12]
 
     def applied(self, source: bytes) -> bytes:
-        """The source with the fault in it."""
-        return source[: self.start] + self.text.encode() + source[self.end :]
+        """The source with the fault in it. What follows stays on its line."""
+        lines = "\n" * (self.old.count("\n") - self.text.count("\n"))
+        text = f"{self.text[:-1]}{lines})" if self.text.endswith(")") else self.text + lines
+        return source[: self.start] + text.encode() + source[self.end :]
 
     def parses(self, source: bytes) -> bool:
         """Whether the source with the fault in it is still a module."""
@@ -115,6 +118,8 @@ def _left_alone(parent: ast.AST, child: ast.AST) -> bool:
         return True
     if isinstance(child, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in child.targets):
         return True
+    if isinstance(parent, ast.Slice) and isinstance(child, ast.Constant):
+        return isinstance(child.value, int) and child.value >= _MANY
     if isinstance(parent, ast.Call) and ast.unparse(parent.func) == "CallFormat":
         return child in parent.args[1:2]  # its title
     if isinstance(child, ast.Call):

@@ -27,7 +27,33 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("stacks/errors.py", ("tests/stacks/test_errors.py", *_DIALECTS)),
     ("stacks/turn.py", _DIALECTS),
 )
-"""Beginning of a module's path, and its tests in the order in which they run."""
+"""Beginning of a module's path, and its tests: they run for a fault in a table, a constant or a default."""
+EVERY = (
+    "tests/golden",
+    "tests/cases",
+    "tests/captures",
+    "tests/proxy/classify",
+    "tests/proxy/test_exchange_files.py",
+    "tests/proxy/test_explain.py",
+    "tests/stacks/dialects",
+    "tests/stacks/formats",
+    "tests/stacks/test_errors.py",
+    "tests/stacks/test_jsonspans.py",
+    "tests/stacks/test_locate.py",
+    "tests/stacks/test_ndjson.py",
+    "tests/stacks/test_sse.py",
+    "tests/stacks/test_strictjson.py",
+)
+"""The fast tests that run code of these modules: for a fault inside a function, those of them that call it."""
+
+LONG = (
+    "tests/stacks/formats/test_round_trips.py",
+    "tests/stacks/dialects/test_scale.py",
+    "tests/stacks/dialects/test_captures.py",
+    "tests/stacks/dialects/test_requests.py::test_no_request_raises",
+    "tests/proxy/classify/test_bad_input.py",
+)
+"""Of those, the ones that take most of the time. `--quick` leaves them out: a lower bound of what is noticed."""
 
 
 def modules() -> Iterator[tuple[Path, tuple[str, ...]]]:

@@ -1822,3 +1822,8 @@ def test_evidence_stands_in_the_message() -> None:
             assert 0 <= each.start <= each.end, row.about
             if each.direction == "response" and each.quote and row.view.wire.response_body:
                 assert each.end <= max(len(row.view.wire.response_body), row.view.response_length), row.about
+
+
+def test_a_call_in_the_text_beside_a_delivered_one_is_no_call_left_behind() -> None:
+    outcome = verdict(chat(message(CALL, GOOD)))
+    assert (outcome.name, outcome.at_fault) == ("ok.native_call", "none")
