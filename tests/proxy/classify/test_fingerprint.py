@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from proxy.classify.fingerprint import deep_messages, fingerprint
+
 from stacks.dialects import assemble
 from tests.proxy.classify.exchanges import chat, message
 
