@@ -463,7 +463,8 @@ def _where(came: Came, text: str, prose: str) -> str:
     left = squeeze(came.text)
     if not left or left == squeeze(prose) or (prose and left in squeeze(prose)):
         return "dropped"
-    return "altered" if "get_weather" in left or "arguments" in left else "dropped"
+    piece = left in squeeze(text) and any(mark in left for mark in "{}")
+    return "altered" if "get_weather" in left or "arguments" in left or piece else "dropped"
 
 
 def _delivered(asked: Asked, came: Came, written: tuple[str, list[Call], str, str], server: str) -> Fact:
