@@ -350,7 +350,7 @@ ROWS: tuple[Words, ...] = (
         "a smaller quantisation, a shorter context, or more memory",
         r"out of memory",
         r"outofmemory",
-        r"oom\b",
+        r"(?<![a-z])oom\b",
         r"insufficient (?:system )?(?:memory|resources)",
         r"cannot allocate memory",
         r"alloc(?:ation)? failed",
