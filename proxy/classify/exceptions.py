@@ -9,6 +9,9 @@ from proxy.classify.history import BrokenTurn
 from proxy.classify.shape import EXCEPTION, misshapen
 from proxy.classify.verdict import LOG, RAW, Verdict
 
+_READ = 20_000
+"""Characters of an error that are looked through for words of programs."""
+
 
 def bad_history(facts: Facts, broken: BrokenTurn, confidence: str = "high") -> Verdict:
     """`request.bad_history`, naming turn and message."""
@@ -23,7 +26,7 @@ def bad_history(facts: Facts, broken: BrokenTurn, confidence: str = "high") -> V
 
 def by_shape(facts: Facts) -> Verdict | None:
     """An exception of the server's own program, while the request is not of the shape that it takes for granted."""
-    if not facts.generates or facts.view.request_unseen or not EXCEPTION.search(facts.all_error_text):
+    if not facts.generates or facts.view.request_unseen or not EXCEPTION.search(facts.all_error_text[:_READ]):
         return None
     wrong = misshapen(facts.view.wire.request_body)
     if wrong is None:
@@ -48,7 +51,7 @@ def late(verdict: Verdict, text: str) -> Verdict:
     if verdict.name == "request.context_exceeded":
         verdict.name, verdict.ran = "truncation.output_budget", "yes"
         return verdict
-    if EXCEPTION.search(text):
+    if EXCEPTION.search(text[:_READ]):
         found = Verdict("parser.server_error", confidence="medium")
         found.detail = (
             "an exception of the server's program while the model was writing: its reader is the likely place"
@@ -61,6 +64,7 @@ def late(verdict: Verdict, text: str) -> Verdict:
 
 def elsewhere(facts: Facts, verdict: Verdict, text: str) -> Verdict | None:
     """The verdict on an error whose words belong to another layer than they say; None where they do not."""
+    text = text[:_READ]
     return _in_own_code(verdict.name, text) or _of_a_message(facts, verdict, text) or _exception(facts, verdict, text)
 
 
@@ -75,7 +79,11 @@ def _of_a_message(facts: Facts, verdict: Verdict, text: str) -> Verdict | None:
 
 def _exception(facts: Facts, verdict: Verdict, text: str) -> Verdict | None:
     """An exception of the server's program that nothing shows to come out of a template."""
-    if verdict.name != "template.render_error" or not _OWN_EXCEPTION.search(text) or _OF_A_TEMPLATE.search(text):
+    if (
+        verdict.name != "template.render_error"
+        or not _OWN_EXCEPTION.search(text[:_READ])
+        or _OF_A_TEMPLATE.search(text)
+    ):
         return None
     if facts.history:
         return bad_history(facts, facts.history[0], "medium")
@@ -85,12 +93,15 @@ def _exception(facts: Facts, verdict: Verdict, text: str) -> Verdict | None:
 
 _OF_A_MESSAGE = re.compile(r"\btool_calls\b.{0,40}\bin (?:an? |the )?(?:\w+ )?messages?\b", re.IGNORECASE)
 _READS_ANSWER = re.compile(
-    r"transform_response|(?:parse|process|handle|convert)_\w*(?:response|output|completion)|extract_tool_calls|"
+    r"transform_response|(?:parse|process|handle|convert)_\w{0,40}(?:response|output|completion)|extract_tool_calls|"
     r"tool_parser|parse_tool_calls?",
 )
-_READS_REQUEST = re.compile(r"transform_request|map_openai_params|prompt_templates|(?:convert|prepare)_\w*messages")
+_READS_REQUEST = re.compile(
+    r"transform_request|map_openai_params|prompt_templates|(?:convert|prepare)_\w{0,40}messages"
+)
 _OWN_ANSWER = re.compile(
-    r"\bvalidation errors? for (?!\w*Request)(?:Chat)?\w*(?:Message|Response|Choice|Chunk|Delta|Completion|Output)\b"
+    r"\bvalidation errors? for (?!\w{0,80}Request)(?:Chat)?\w{0,60}"
+    r"(?:Message|Response|Choice|Chunk|Delta|Completion|Output)\b"
 )
 """Frames of a traceback, and names of the type that a value did not fit: what the program was about when it failed."""
 

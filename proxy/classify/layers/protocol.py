@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
 from proxy.classify.layers.engine import unfinished
@@ -169,8 +167,9 @@ def _no_json(facts: Facts) -> bool:
     text = facts.text.strip()
     if facts.calls or not text or facts.limit_reached or turn is None or turn.finish is None:
         return False
-    return load(_FENCE.sub(r"\1", text).encode("utf-8", "surrogatepass")) is UNPARSED
+    if text.startswith("```") and text.endswith("```") and len(text) > len("``````"):
+        text = text[3:-3].removeprefix("json")
+    return load(text.encode("utf-8", "surrogatepass")) is UNPARSED
 
 
 _JSON_KINDS = frozenset({"json_object", "json_schema", "json"})
-_FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
