@@ -164,7 +164,8 @@ def _statement(node: ast.stmt) -> Iterator[_Fault]:
     if isinstance(node, (ast.If, ast.While)):
         yield node.test, ast.UnaryOp(ast.Not(), node.test), "condition negated"
     elif isinstance(node, ast.Return) and node.value is not None:
-        if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+        # None for False is no fault where only the truth of it counts; `True` for it is another kind.
+        if not (isinstance(node.value, ast.Constant) and (node.value.value is None or node.value.value is False)):
             yield node, "return None", "return None"
     elif _acts(node):
         yield node, "pass", "statement left out"

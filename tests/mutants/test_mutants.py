@@ -55,6 +55,12 @@ def test_how_much_of_a_long_text_is_looked_at_is_left_alone() -> None:
     assert found == {("1", "2"), ("3", "4"), ("4000", "4001")}
 
 
+def test_none_for_false_is_no_fault() -> None:
+    found = {(mutant.old, mutant.text) for mutant in mutants("x.py", b"def f():\n    return False\n")}
+    assert found == {("False", "True")}
+    assert len(mutants("x.py", b"def f():\n    return 0\n")) == 2
+
+
 def test_every_mutant_differs_and_parses() -> None:
     source = SOURCE.encode()
     for mutant in mutants("x.py", source):

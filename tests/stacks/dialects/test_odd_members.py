@@ -190,3 +190,31 @@ def test_signatures_and_citations_are_no_irregularity() -> None:
 def test_text_after_its_end_or_without_a_beginning_is_still_read() -> None:
     assert turn_of(anthropic(*TEXT, piece(0, "text_delta", text="!"))).content == "Hi!"
     assert turn_of(anthropic(piece(0, "text_delta", text="Hi"))).content == "Hi"
+
+
+@pytest.mark.parametrize(
+    ("more", "names", "state"),
+    [
+        ({"functions": [{"name": "f"}]}, ["f"], "list"),
+        ({"functions": [{"name": "f"}], "tools": []}, ["f"], "list"),
+        ({"functions": [{"name": "f"}], "tools": [{"type": "function", "function": {"name": "g"}}]}, ["g"], "list"),
+        ({"functions": "f"}, [], "absent"),
+        ({"functions": None}, [], "absent"),
+        ({}, [], "absent"),
+    ],
+)
+def test_tools_in_the_former_field(more: dict[str, Any], names: list[str], state: str) -> None:
+    asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], **more}
+    request = assemble(exchange("openai_chat", {}, asked)).request
+    assert request is not None
+    assert ([tool.name for tool in request.tools], request.tools_state) == (names, state)
+
+
+def test_unknown_members_of_an_openai_call_are_kept_and_the_known_ones_are_not_doubled() -> None:
+    function = {"name": "f", "arguments": "{}", "strict": True}
+    entry = {"index": 0, "id": "c", "type": "function", "function": function, "extra": 1}
+    found = turn_of(chat_stream({"tool_calls": [entry]})).tool_calls[0]
+    assert (found.name, found.id, found.arguments, found.extra) == ("f", "c", {}, {"strict": True, "extra": 1})
+    flat = {"index": 0, "id": "c", "type": "function", "name": "f", "arguments": "{}", "extra": 1}
+    odd = chat_stream({"tool_calls": [flat]})
+    assert (turn_of(odd).tool_calls[0].name, "call_type" in codes(odd)) == ("f", True)
