@@ -160,7 +160,7 @@ def _no_json(facts: Facts) -> bool:
     was not enforced, which says nothing of what the model wrote."""
     request, turn = facts.request, facts.turn
     wanted = request.response_format
-    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    kind = str(wanted.get("type")) if isinstance(wanted, dict) else ""
     if not facts.forced_format or (kind not in _JSON_KINDS and request.response_format_field not in _JSON_FIELDS):
         return False
     text = facts.text.strip()
