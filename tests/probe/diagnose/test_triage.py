@@ -242,5 +242,7 @@ async def test_a_stream_that_is_held_back(tmp_path: Path) -> None:
 async def test_a_budget_that_runs_out_ends_the_examination_with_what_is_known(tmp_path: Path) -> None:
     found = await examined(tmp_path, calling, budget=Budget(requests=1))
     assert found.headline.startswith("No verdict")
+    assert not found.healthy
+    assert found.exit_code == 3
     assert any("budget" in note for note in found.notes)
     assert "No verdict" in text(found)
