@@ -17,8 +17,8 @@ from stacks.serving.wording import Remedies, call_format, fill, parser_for
 _TITLE = "llama.cpp Python API"
 _ELSEWHERE = (
     "serve the file with llama-server `--jinja`; llama-cpp-python itself reads calls only with `--chat_format "
-    "functionary-v2` (Functionary models), or with `--chat_format chatml-function-calling` where each request sets "
-    "`tool_choice`"
+    "functionary-v2` (Functionary models), or with `--chat_format chatml-function-calling` where each request names a "
+    "function in `tool_choice`"
 )
 
 REMEDIES: Remedies = {
@@ -57,7 +57,8 @@ REMEDIES: Remedies = {
 _ON_CHOICE = "chatml-function-calling"
 _TOOLS_ON_CHOICE = (
     "with `--chat_format chatml-function-calling` tools reach the prompt only where the request sets `tool_choice`: "
-    "send it (a named function is enforced), or serve the file with llama-server `--jinja`"
+    "name a function there (`auto` works only without streaming: streamed, the answer is empty), or serve the file "
+    "with llama-server `--jinja`"
 )
 
 
