@@ -54,6 +54,8 @@ REMEDIES: Remedies = {
 }
 
 
+_SMALL_CONTEXT = 2048
+"""Its default. With less, a prompt that does not fit ends in an exception of the engine."""
 _ON_CHOICE = "chatml-function-calling"
 _TOOLS_ON_CHOICE = (
     "with `--chat_format chatml-function-calling` tools reach the prompt only where the request sets `tool_choice`: "
@@ -138,6 +140,10 @@ class LlamaCppPython(ServingStack):
         """See the base class. Only Functionary's format has a parser of its own."""
         if outcome == "template.tools_absent" and facts.get("in_force") == _ON_CHOICE:
             return _TOOLS_ON_CHOICE
+        context = facts.get("context", "")
+        if outcome == "engine.crash" and context.isdecimal() and int(context) < _SMALL_CONTEXT:
+            larger = "start llama-cpp-python with a larger `--n_ctx` (0 takes the model's own)"
+            return f"its context holds only {context} tokens: {larger}"
         written = call_format(facts)
         if outcome == "parser.left_as_text" and written is not None and self.name in written.parsers:
             chat_format = parser_for(self.name, facts)
