@@ -4,12 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 AGENTS := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/agents
+PEER := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/peers/tool-eval-bench/.ready-3.0.0
 empty :=
 space := $(empty) $(empty)
 MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents engine-mlx engine-llamacpp lock clean
+.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents versus peers engine-mlx engine-llamacpp lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -41,7 +42,7 @@ unit: $(READY)
 slow: $(READY) ## Longer tests: hypothesis at length, kill -9, soak
 	$(BIN)/python -m pytest -m "slow and not real"
 
-test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents ## Tests on real servers and engines
+test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents peers ## Tests on real servers and engines
 	$(BIN)/python -m pytest -m real tests/stacks_real --ignore-glob='*/test_heavy_*' -rs
 
 HEAVY ?= vllm sglang
@@ -91,6 +92,16 @@ $(MINI):
 	rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check mini-swe-agent==2.4.6
 	@touch $@
+
+peers: $(PEER) ## tool-eval-bench in an environment of its own, for the comparison
+
+$(PEER):
+	rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check tool-eval-bench==3.0.0
+	@touch $@
+
+versus: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python peers ## Broken set-ups through tool-eval-bench and through diagnose; writes docs/versus.md (ONLY="NAME ...")
+	$(BIN)/python -m tests.versus $(ONLY)
 
 engine-mlx: $(READY) ## In-process MLX in the project's own environment (mlx:MODEL_DIR)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mlx]'

@@ -15,6 +15,11 @@ from results.outcomes import Grade, Outcome
 from stacks.serving.base import Answer, Ask
 from stacks.turn import Turn
 
+_SILENT = (
+    "look whether the engine still works (its log, its load) and restart it if it does not; a server that is only slow "
+    "needs more time"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -77,7 +82,21 @@ async def look(asker: Asker, ask: Ask, known_text: str | None = None, **tags: st
     outcome = classified.outcome
     if known_text is not None:
         outcome = sighted(classified.facts, outcome, known_text)
-    return Seen(answer, outcome, classified, exchange)
+    return Seen(answer, _own_limit(answer, outcome), classified, exchange)
+
+
+def _own_limit(answer: Answer, outcome: Outcome) -> Outcome:
+    """The client that stopped waiting is this examination, with a small request: that is the server's silence."""
+    if answer.failure != "timeout" or outcome.name != "transport.client_gone":
+        return outcome
+    return msgspec.structs.replace(
+        outcome,
+        code="timeout_read",
+        at_fault="stack",
+        confidence="medium",
+        detail=f"no whole answer to a small request within {answer.seconds:.0f} s, the limit of this examination",
+        remedy=_SILENT,
+    )
 
 
 def graded(outcome: Outcome, grade: Grade) -> Outcome:

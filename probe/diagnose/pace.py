@@ -29,6 +29,8 @@ async def held_back(triage: Triage, first: Seen) -> bool:
     took = long.exchange.ended_at_us or 0
     if took < LONG_ENOUGH_US and took and long.answer.ok:
         long = await _long_text(triage, (long.completion_tokens or FEWEST_TOKENS) / (took / 1e6))
+    if long.answer.failure:
+        triage.diagnosis.notes.append("a long streamed answer did not end: whether streams are held back is unknown")
     if long.exchange.response is None or not comes_at_once(long.exchange):
         return False
     pieces = long.exchange.pieces("response")

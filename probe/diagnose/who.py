@@ -42,6 +42,8 @@ async def recognise(triage: Triage, wanted: str | None) -> None:
         context = server.identity.context_length.value
         # A server that shows its template and was told not to parse: the flag is what counts.
         parser = launched.get("parser", server.identity.parser).value or server.identity.parser.value
+        if context is None:
+            context = launched.get("context_length", server.identity.context_length).value
         triage.facts |= {"context": str(context)} if context is not None else {}
         triage.facts |= {"in_force": str(parser)} if parser is not None else {}
 

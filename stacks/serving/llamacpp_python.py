@@ -15,17 +15,19 @@ from stacks.serving.reading import MODELS, flag_value, number_flag, owners, serv
 from stacks.serving.wording import Remedies, call_format, fill, parser_for
 
 _TITLE = "llama.cpp Python API"
-_FORMAT = "start llama-cpp-python with `--chat_format chatml-function-calling` (or `functionary-v2` for Functionary)"
+_ELSEWHERE = (
+    "serve the file with llama-server `--jinja`; llama-cpp-python itself reads calls only with `--chat_format "
+    "functionary-v2` (Functionary models), or with `--chat_format chatml-function-calling` where each request names a "
+    "function in `tool_choice`"
+)
 
 REMEDIES: Remedies = {
-    "parser.left_as_text": "the default chat format never parses calls: "
-    + _FORMAT
-    + ", or serve the file with llama-server `--jinja`",
-    "parser.marker_leak": "the default chat format never parses calls: " + _FORMAT,
+    "parser.left_as_text": "the default chat format never parses calls: " + _ELSEWHERE,
+    "parser.marker_leak": "the default chat format never parses calls: " + _ELSEWHERE,
     "gate.tool_choice_unsupported": "llama-cpp-python knows auto, none and a named function: name the function",
     "protocol.choice_ignored": "llama-cpp-python enforces only a named function: send "
     '`"tool_choice": {"type": "function", "function": {"name": ...}}`',
-    "template.tools_absent": "this chat format renders no tools: " + _FORMAT,
+    "template.tools_absent": "this chat format renders no tools: " + _ELSEWHERE,
     "template.render_error": "the model's template refuses these messages: change their order as its message says, or "
     "start llama-cpp-python with another `--chat_format`",
     "template.role_rejected": "the model's template refuses this role: change it, or start llama-cpp-python with "
@@ -52,10 +54,13 @@ REMEDIES: Remedies = {
 }
 
 
+_SMALL_CONTEXT = 2048
+"""Its default. With less, a prompt that does not fit ends in an exception of the engine."""
 _ON_CHOICE = "chatml-function-calling"
 _TOOLS_ON_CHOICE = (
     "with `--chat_format chatml-function-calling` tools reach the prompt only where the request sets `tool_choice`: "
-    "send it (a named function is enforced), or serve the file with llama-server `--jinja`"
+    "name a function there (`auto` works only without streaming: streamed, the answer is empty), or serve the file "
+    "with llama-server `--jinja`"
 )
 
 
@@ -135,6 +140,10 @@ class LlamaCppPython(ServingStack):
         """See the base class. Only Functionary's format has a parser of its own."""
         if outcome == "template.tools_absent" and facts.get("in_force") == _ON_CHOICE:
             return _TOOLS_ON_CHOICE
+        context = facts.get("context", "")
+        if outcome == "engine.crash" and context.isdecimal() and int(context) < _SMALL_CONTEXT:
+            larger = "start llama-cpp-python with a larger `--n_ctx` (0 takes the model's own)"
+            return f"its context holds only {context} tokens: {larger}"
         written = call_format(facts)
         if outcome == "parser.left_as_text" and written is not None and self.name in written.parsers:
             chat_format = parser_for(self.name, facts)

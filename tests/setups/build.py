@@ -9,13 +9,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from probe.canary.build import BuiltCanary
 from proxy.session import RecordingSession, SessionOptions
 from stacks.launch import LaunchOptions, running_server
 from tests.setups.gateways import gateway
@@ -35,8 +36,8 @@ class Standing:
 
 
 @contextlib.contextmanager
-def standing(setup: Setup) -> Iterator[Standing]:
-    """Start what the set-up says; everything is stopped again."""
+def standing(setup: Setup, model_of: Callable[[str], BuiltCanary] = built) -> Iterator[Standing]:
+    """Start what the set-up says, with the model that `model_of` gives for its name; everything is stopped again."""
     with contextlib.ExitStack() as stack:
         if setup.no_server:
             with socket.socket() as free:
@@ -47,7 +48,7 @@ def standing(setup: Setup) -> Iterator[Standing]:
         if setup.stack.startswith("ollama"):
             yield stack.enter_context(_replayed(setup.stack.partition(" ")[2], setup.model))
             return
-        canary = built(setup.model)
+        canary = model_of(setup.model)
         gguf = setup.stack.startswith("llamacpp")
         path = canary.gguf if gguf else canary.folder
         options = LaunchOptions(flags=setup.flags)
@@ -108,21 +109,19 @@ class Said:
 def diagnosed(setup: Setup, home: Path, *, texts: bool = False) -> Said:
     """Build the set-up, run the command on it (`texts`: a second time for the text), take everything down again."""
     with standing(setup) as at:
-        run = home / "client-run"
-        if setup.client is not None:
-            number = len(list(home.glob("client-run*")))
-            run = home / f"client-run{number}"
-            asyncio.run(_record(setup.client, at, run, {}))
-        words = {
-            "{url}": at.url,
-            "{direct}": at.direct,
-            "{run}": str(run),
-            "{model}": at.model,
-            "{authority}": at.url.partition("://")[2],
-        }
-        arguments = [_filled(each, words) for each in setup.arguments]
-        asked = _command(home, setup, *arguments, "--json")
-        text = _command(home, setup, *arguments).stdout if texts else ""
+        return diagnosed_at(setup, at, home, texts=texts)
+
+
+def diagnosed_at(setup: Setup, at: Standing, home: Path, *, texts: bool = False) -> Said:
+    """Run the command on a set-up that stands."""
+    run = home / "client-run"
+    if setup.client is not None:
+        number = len(list(home.glob("client-run*")))
+        run = home / f"client-run{number}"
+        asyncio.run(_record(setup.client, at, run, {}))
+    arguments = [filled(each, at, run) for each in setup.arguments]
+    asked = _command(home, setup, *arguments, "--json")
+    text = _command(home, setup, *arguments).stdout if texts else ""
     try:
         facts = json.loads(asked.stdout)
     except ValueError:
@@ -130,7 +129,15 @@ def diagnosed(setup: Setup, home: Path, *, texts: bool = False) -> Said:
     return Said(asked.returncode, facts, text, asked.stderr)
 
 
-def _filled(argument: str, words: Mapping[str, str]) -> str:
+def filled(argument: str, at: Standing, run: Path) -> str:
+    """An argument of a set-up with the addresses in it."""
+    words = {
+        "{url}": at.url,
+        "{direct}": at.direct,
+        "{run}": str(run),
+        "{model}": at.model,
+        "{authority}": at.url.partition("://")[2],
+    }
     for name, value in words.items():
         argument = argument.replace(name, value)
     return argument

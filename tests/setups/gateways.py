@@ -149,7 +149,8 @@ def gateway(upstream: str, behaviour: str, port: int = 0) -> Iterator[str]:
     where: list[Any] = []
 
     async def serve() -> None:
-        async with aiohttp.ClientSession(auto_decompress=False) as session:
+        connector = aiohttp.TCPConnector(force_close=True)  # a kept connection may be closed just as it is used
+        async with aiohttp.ClientSession(auto_decompress=False, connector=connector) as session:
 
             async def handle(request: web.Request) -> web.StreamResponse:
                 return await GATEWAYS[behaviour](request, session, upstream)

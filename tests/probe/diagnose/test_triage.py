@@ -239,6 +239,21 @@ async def test_a_stream_that_is_held_back(tmp_path: Path) -> None:
     assert "proxy_buffering" in found.remedy
 
 
+async def test_a_server_that_stays_silent_is_not_called_an_impatient_client(tmp_path: Path) -> None:
+    class Silent(web.StreamResponse):
+        """Says nothing for longer than the examination waits."""
+
+        async def prepare(self, request: web.BaseRequest) -> Any:
+            await asyncio.sleep(1.5)
+            return await super().prepare(request)
+
+    found = await examined(tmp_path, lambda body: Silent(), budget=Budget(seconds=0.7))
+    assert found.outcome is not None
+    assert (found.outcome.name, found.outcome.at_fault) == ("transport.timeout_read", "stack")
+    assert "client's timeout" not in found.remedy
+    assert "restart" in found.remedy
+
+
 async def test_a_budget_that_runs_out_ends_the_examination_with_what_is_known(tmp_path: Path) -> None:
     found = await examined(tmp_path, calling, budget=Budget(requests=1))
     assert found.headline.startswith("No verdict")

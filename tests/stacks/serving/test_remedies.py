@@ -91,3 +91,10 @@ def test_context_remedies_name_the_size_that_is_needed() -> None:
         said = serving_stack(stack).remedy("request.context_exceeded", FACTS)
         assert said is not None
         assert flag in said
+
+
+def test_a_crash_with_a_small_context_is_laid_on_the_context() -> None:
+    stack = serving_stack("llamacpp_python")
+    assert "larger `--n_ctx`" in (stack.remedy("engine.crash", {"context": "128"}) or "")
+    for facts in ({}, {"context": "65536"}, {"context": "none"}):
+        assert "larger `--n_ctx`" not in (stack.remedy("engine.crash", facts) or "")
