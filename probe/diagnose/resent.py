@@ -9,7 +9,7 @@ from typing import Any
 from probe.asking import BudgetSpentError
 from probe.diagnose.diagnosis import Step
 from probe.diagnose.looking import look
-from probe.diagnose.model_or_stack import examine_request
+from probe.diagnose.model_or_stack import examine_request, name_parser
 from probe.diagnose.recorded import RunSaid
 from probe.diagnose.triage import Triage
 from results.exchange import Exchange
@@ -45,7 +45,7 @@ async def resend(triage: Triage, recorded: Exchange, said: RunSaid | None) -> bo
     if seen.outcome.layer in _OPEN and body is not None:
         await examine_request(triage, seen, body)
     else:
-        triage.conclude(seen.outcome)
+        triage.conclude(seen.outcome, await name_parser(triage, seen, body or {}))
     return True
 
 

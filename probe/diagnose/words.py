@@ -56,11 +56,13 @@ _GENERAL = {
     "truncation.output_budget": "raise the output limit (max_tokens) of the request",
     "truncation.cut_inside_call": "raise the output limit (max_tokens) of the request",
 }
+_WITH_KEY = "; this command sends one with --api-key-env NAME (a variable that holds it) or --header"
 
 
 def remedy(outcome: Outcome, stack: ServingStack, facts: dict[str, str]) -> str:
     """What to change: in the stack's own words, else what the verdict says, else what holds everywhere."""
-    return stack.remedy(outcome.name, facts) or outcome.remedy or _GENERAL.get(outcome.name, "")
+    said = stack.remedy(outcome.name, facts) or outcome.remedy or _GENERAL.get(outcome.name, "")
+    return said + _WITH_KEY if outcome.name == "transport.auth" and "--api-key-env" not in said else said
 
 
 _QUOTED = 160
