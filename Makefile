@@ -41,12 +41,12 @@ unit: $(READY)
 slow: $(READY) ## Longer tests: hypothesis at length, kill -9, soak
 	$(BIN)/python -m pytest -m "slow and not real"
 
-test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents ## Tests on real servers and engines
+test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents models ## Tests on real servers and engines
 	$(BIN)/python -m pytest -m real tests/stacks_real --ignore-glob='*/test_heavy_*' -rs
 
 HEAVY ?= vllm sglang
 
-test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) ## Tests on vLLM and SGLang, minutes each (HEAVY=vllm for one)
+test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) models ## Tests on vLLM and SGLang, minutes each (HEAVY=vllm for one)
 	$(BIN)/python -m pytest -m real tests/stacks_real/test_heavy_*.py -rs -k "$(subst $(space), or ,$(strip $(HEAVY)))"
 
 kill-test: $(READY) ## 200 recordings killed with -9 at random moments

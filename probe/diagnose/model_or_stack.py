@@ -107,7 +107,7 @@ def _decided(triage: Triage, seen: Seen, found: Differential, present: bool | No
     triage.diagnosis.notes += found.conditions
     if "event-stream" in (seen.answer.header("content-type") or ""):
         outcome = _as_streamed(triage, seen, found, outcome)
-    endless = outcome.name == "truncation.output_budget" and (seen.ok or rambles(seen))
+    endless = rambles(seen) or (outcome.name == "truncation.output_budget" and seen.ok)
     if (outcome.layer == "ok" or endless) and call_due and not seen.called and not (found.scan and found.scan.calls):
         outcome = _no_call(outcome, found.channel, present)
         if endless:
