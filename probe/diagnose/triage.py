@@ -25,6 +25,8 @@ FIRST_TOKENS = 256
 """Output limit of the first request: enough for a call, little enough for a slow machine."""
 MORE_TOKENS = 2048
 """Limit of the second try, where thinking used up the first."""
+MORE_TEXT = 1024
+"""The same where plain text did."""
 
 _BEFORE_MODEL = ("gate", "request", "template", "engine")
 _CUT = ("nonresponse.reasoning_only", "truncation.output_budget", "truncation.cut_inside_call")
@@ -120,9 +122,10 @@ class Triage:
 
     async def _with_more_room(self, first: Seen) -> Seen:
         """Ask again with a larger limit: thinking may have used up the first one."""
-        wider = await self.see("the same with more room", stream=False, max_tokens=MORE_TOKENS)
+        limit = MORE_TEXT if rambles(first) else MORE_TOKENS
+        wider = await self.see("the same with more room", stream=False, max_tokens=limit)
         if wider.own_timeout:
-            self.diagnosis.notes.append(f"{MORE_TOKENS} tokens were not written within {wider.answer.seconds:.0f} s")
+            self.diagnosis.notes.append(f"{limit} tokens were not written within {wider.answer.seconds:.0f} s")
             return first
         written = wider.completion_tokens
         if wider.called:
@@ -130,9 +133,9 @@ class Triage:
             self.diagnosis.notes.append(
                 f"this model needs {spent} for one call (thinking included): agents with a lower output limit get none"
             )
-        elif written is not None and first.completion_tokens == written < MORE_TOKENS:
+        elif written is not None and first.completion_tokens == written < limit:
             self.facts["tokens"] = str(written)
-            said = f"the server ends every answer at {written} tokens, although the request allows {MORE_TOKENS}"
+            said = f"the server ends every answer at {written} tokens, although the request allows {limit}"
             return replace(
                 wider, outcome=msgspec.structs.replace(wider.outcome, at_fault="config", decide_by=None, detail=said)
             )

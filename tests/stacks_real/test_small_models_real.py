@@ -77,7 +77,7 @@ def test_told_of_the_tools_as_text_the_model_is_to_blame(as_it_comes: RunningSer
         f"Tool: {WEATHER_TOOL['function']}"
     )
     messages = [{"role": "system", "content": described}, *asked.opening()[1:]]
-    body = {"messages": messages, "tools": [WEATHER_TOOL], "temperature": 0, "max_tokens": 96}
+    body = {"messages": messages, "temperature": 0, "max_tokens": 96}
     send_recorded(Client(body), as_it_comes.url, tmp_path / "client")
     found = diagnosed(as_it_comes.url, tmp_path, run_name=str(tmp_path / "client"), attempt=1)
     assert found.outcome is not None
