@@ -10,12 +10,13 @@ import msgspec
 
 from probe.diagnose.asked import as_openai
 from probe.diagnose.diagnosis import Step
-from probe.diagnose.looking import Seen, look
+from probe.diagnose.looking import Seen, graded, look
 from probe.differential import Differential, differential
 from probe.result import ProbeEvidence
 from proxy.classify.sighted import sighted
 from results.outcomes import Evidence, Outcome
 from stacks.formats import format_named
+from stacks.formats.reasoning import split_reasoning
 from stacks.serving.base import Ask, Rendered
 
 if TYPE_CHECKING:
@@ -93,7 +94,9 @@ async def tools_present(triage: Triage, seen: Seen, body: Mapping[str, Any], *, 
 def rambles(seen: Seen) -> bool:
     """Whether an answer is text up to its limit: no thinking that used it up, no call that was begun."""
     facts = seen.classified.facts
-    return seen.name == "truncation.output_budget" and bool(facts.text) and not (facts.reasoning or facts.scan.format)
+    if seen.name != "truncation.output_budget" or not facts.text or facts.reasoning or facts.scan.format:
+        return False
+    return not split_reasoning(facts.text).reasoning
 
 
 def _decided(triage: Triage, seen: Seen, found: Differential, present: bool | None, *, call_due: bool) -> None:
@@ -115,6 +118,9 @@ def _decided(triage: Triage, seen: Seen, found: Differential, present: bool | No
             triage.diagnosis.notes.append(
                 "the text was ended by a limit: a call after that much of it was not waited for"
             )
+    if outcome.layer == "ok" and seen.outcome.layer == "truncation":
+        # With a limit of its own the comparison had more room: the limit is what is wrong.
+        outcome = graded(seen.outcome, "differential")
     if outcome.layer == "ok":
         triage.diagnosis.headline = "Nothing is lost: the server delivers what the model writes."
         return
