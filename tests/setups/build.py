@@ -18,7 +18,7 @@ import httpx
 
 from probe.canary.build import BuiltCanary
 from proxy.session import RecordingSession, SessionOptions
-from stacks.launch import LaunchOptions, running_server
+from stacks.launch import LaunchOptions, RunningServer, running_server
 from tests.setups.gateways import gateway
 from tests.setups.model import Client, Setup
 from tests.setups.models import built
@@ -35,9 +35,45 @@ class Standing:
     model: str
 
 
+class Kept:
+    """One server that stays between set-ups which want the very same one; the next other one replaces it."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._open = contextlib.ExitStack()
+        self._server: RunningServer | None = None
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._open.close()
+        self._server = None
+
+    def at(self, setup: Setup) -> RunningServer:
+        """The server of a set-up, running."""
+        if self._server is None or self._key != setup.server:
+            self._open.close()
+            self._server = None
+            self._server = self._open.enter_context(_started(setup))
+            self._key = setup.server
+        return self._server
+
+
+def _started(
+    setup: Setup, model_of: Callable[[str], BuiltCanary] = built
+) -> contextlib.AbstractContextManager[RunningServer]:
+    canary = model_of(setup.model)
+    path = canary.gguf if setup.stack.startswith("llamacpp") else canary.folder
+    return running_server(setup.stack, path, LaunchOptions(flags=setup.flags))
+
+
 @contextlib.contextmanager
-def standing(setup: Setup, model_of: Callable[[str], BuiltCanary] = built) -> Iterator[Standing]:
-    """Start what the set-up says, with the model that `model_of` gives for its name; everything is stopped again."""
+def standing(
+    setup: Setup, model_of: Callable[[str], BuiltCanary] = built, kept: Kept | None = None
+) -> Iterator[Standing]:
+    """Start what the set-up says, with the model that `model_of` gives for its name; all is stopped again, except a
+    server that is `kept`."""
     with contextlib.ExitStack() as stack:
         if setup.no_server:
             with socket.socket() as free:
@@ -48,11 +84,7 @@ def standing(setup: Setup, model_of: Callable[[str], BuiltCanary] = built) -> It
         if setup.stack.startswith("ollama"):
             yield stack.enter_context(_replayed(setup.stack.partition(" ")[2], setup.model))
             return
-        canary = model_of(setup.model)
-        gguf = setup.stack.startswith("llamacpp")
-        path = canary.gguf if gguf else canary.folder
-        options = LaunchOptions(flags=setup.flags)
-        server = stack.enter_context(running_server(setup.stack, path, options))
+        server = kept.at(setup) if kept is not None else stack.enter_context(_started(setup, model_of))
         model = _first_model(server.url) or "canary"
         url = server.url
         if setup.gateway is not None:
@@ -96,6 +128,11 @@ async def _record(client: Client, at: Standing, folder: Path, secret: Mapping[st
                 await sender.post(url, content=body, headers=headers)
 
 
+def send_recorded(client: Client, url: str, folder: Path, model: str = "m") -> None:
+    """Send a client's request to a server through a recording in `folder`."""
+    asyncio.run(_record(client, Standing(url, url, model), folder, {}))
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a diagnosis said: exit code, the JSON object, and the text for people."""
@@ -106,9 +143,9 @@ class Said:
     errors: str
 
 
-def diagnosed(setup: Setup, home: Path, *, texts: bool = False) -> Said:
+def diagnosed(setup: Setup, home: Path, *, texts: bool = False, kept: Kept | None = None) -> Said:
     """Build the set-up, run the command on it (`texts`: a second time for the text), take everything down again."""
-    with standing(setup) as at:
+    with standing(setup, kept=kept) as at:
         return diagnosed_at(setup, at, home, texts=texts)
 
 
