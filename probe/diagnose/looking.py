@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from probe.asking import Asker
+from probe.diagnose.strict import as_clients_read
 from proxy.classify import Classified
 from proxy.classify.sighted import sighted
 from proxy.classify.written import canonical
@@ -77,7 +78,24 @@ async def look(asker: Asker, ask: Ask, known_text: str | None = None, **tags: st
     outcome = classified.outcome
     if known_text is not None:
         outcome = sighted(classified.facts, outcome, known_text)
-    return Seen(answer, outcome, classified, exchange)
+    if answer.failure == "timeout" and outcome.name == "transport.client_gone":
+        outcome = _not_in_time(outcome, answer, exchange)
+    return Seen(answer, as_clients_read(outcome, classified, exchange), classified, exchange)
+
+
+def _not_in_time(outcome: Outcome, answer: Answer, exchange: Exchange) -> Outcome:
+    """The one who left was this diagnosis, whose time was over: that is the server's silence, not a client's fault."""
+    came = len(exchange.wire("response"))
+    what = f"{came} bytes came" if came else "not a byte came"
+    return msgspec.structs.replace(
+        outcome,
+        code="timeout_read",
+        at_fault="undetermined",
+        detail=f"{what} within {answer.seconds:.0f} s",
+        remedy="look at the server: whether it is busy with other requests, loads the model, or hangs (its log, its "
+        "load); restart it where nothing moves",
+        decide_by="server_log: what the server does with this request",
+    )
 
 
 def graded(outcome: Outcome, grade: Grade) -> Outcome:

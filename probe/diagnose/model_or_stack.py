@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from probe.diagnose.asked import as_openai
+from probe.diagnose.asked import as_openai, tool_tokens
 from probe.diagnose.diagnosis import Step
 from probe.diagnose.looking import Seen
 from probe.differential import Differential, differential
@@ -16,11 +15,13 @@ from probe.result import ProbeEvidence
 from results.outcomes import Evidence, Outcome
 from stacks.formats import format_named
 from stacks.serving.base import Rendered
+from stacks.serving.ollama_modes import BUILT_IN
 
 if TYPE_CHECKING:
     from probe.diagnose.triage import Triage
 
 RAW_TOKENS = 256
+_IN_THE_PROMPT = "rendered_prompt: whether the tools are in the prompt (the server's log, or its chat template)"
 _TEXT_LIMIT = 120
 
 
@@ -31,9 +32,16 @@ async def examine(triage: Triage, seen: Seen) -> None:
 
 async def examine_request(triage: Triage, seen: Seen, body: Mapping[str, Any], *, call_due: bool = False) -> None:
     """Conclude on the answer to a chat request; `call_due`: prose without a call is the wrong answer to it."""
+    version = str(triage.target.version.value or "")
+    stuck = triage.target.stack.stuck_after(seen.name, version, parser_in_force(triage))
+    if stuck:
+        triage.diagnosis.notes.append(stuck)
+        triage.conclude(blamed(triage, seen.outcome))
+        return
     _name_format(triage, seen)
     form = as_openai(seen.answer.ask.path, body)
     tools = _tool_names(body)
+    present: bool | None = None
     if form is not None and tools:
         rendered = await _rendered(triage, form)
         present = await _present(triage, form, rendered, tools)
@@ -49,10 +57,10 @@ async def examine_request(triage: Triage, seen: Seen, body: Mapping[str, Any], *
     if found is None or found.wrote is None or found.outcome is None:
         _undecided(triage, seen, found, call_due=call_due)
         return
-    _decided(triage, seen, found, call_due=call_due)
+    _decided(triage, seen, found, call_due=call_due, present=present)
 
 
-def _decided(triage: Triage, seen: Seen, found: Differential, *, call_due: bool) -> None:
+def _decided(triage: Triage, seen: Seen, found: Differential, *, call_due: bool, present: bool | None) -> None:
     """What the model wrote is known from another channel, and was laid beside what came."""
     outcome, text = found.outcome, found.wrote or ""
     triage.raw = text
@@ -75,6 +83,14 @@ def _decided(triage: Triage, seen: Seen, found: Differential, *, call_due: bool)
     if outcome.layer == "ok":
         triage.diagnosis.headline = "Nothing is lost: the server delivers what the model writes."
         return
+    if outcome.name == "model.no_call" and present is None:
+        outcome = msgspec.structs.replace(
+            outcome,
+            at_fault="undetermined",
+            confidence="low",
+            decide_by=_IN_THE_PROMPT,
+            detail="the model wrote no call, and whether it was shown the tools cannot be seen on this server",
+        )
     cited = tuple(_as_evidence(each) for each in found.result.evidence[:1])
     outcome = msgspec.structs.replace(outcome, evidence=(*outcome.evidence[:2], *cited))
     triage.conclude(blamed(triage, outcome), [f"By {found.channel}, which parses nothing, it wrote: {_quoted(text)}"])
@@ -113,12 +129,24 @@ def _undecided(triage: Triage, seen: Seen, found: Differential | None, *, call_d
     triage.conclude(blamed(triage, outcome))
 
 
+def parser_in_force(triage: Triage) -> str:
+    """The parser that reads calls, as the server tells; empty where it does not."""
+    identity = triage.target.identity
+    return str(identity.parser.value or "") if identity is not None else ""
+
+
 def blamed(triage: Triage, outcome: Outcome) -> Outcome:
-    """A call left in text: the stack's fault where its parser is one for this very format, else the configuration's."""
+    """A call left in text: the stack's fault where its parser is one for this very format, else the configuration's.
+
+    A parser that was chosen by name and fails on what came: most often it is one for another format.
+    """
+    parser = parser_in_force(triage)
+    if outcome.name == "parser.server_error" and outcome.undetermined and parser.endswith(BUILT_IN):
+        detail = f"the parser in force, {parser}, failed on what the model wrote: it is one for another format"
+        return msgspec.structs.replace(outcome, at_fault="config", confidence="medium", decide_by=None, detail=detail)
     if outcome.name != "parser.left_as_text":
         return outcome
-    identity = triage.target.identity
-    parser = str(identity.parser.value or "") if identity is not None else ""
+    parser = parser.removesuffix(BUILT_IN)
     fits = (
         parser in format_named(triage.facts["format"]).parsers.get(triage.target.stack.name, ())
         if ("format" in triage.facts)
@@ -129,24 +157,6 @@ def blamed(triage: Triage, outcome: Outcome) -> Outcome:
         return msgspec.structs.replace(outcome, at_fault="stack", decide_by=None, detail=detail)
     detail = "no parser for the format that the model writes is in force" + (f" (in force: {parser})" if parser else "")
     return msgspec.structs.replace(outcome, at_fault="config", decide_by=None, detail=detail)
-
-
-def _no_call(seen: Seen, outcome: Outcome, present: bool | None) -> Outcome:
-    """Prose where a call was due, delivered as it was written."""
-    detail = "the raw channel shows the same text without a call; nothing was lost on the way"
-    if present:
-        detail += ", and the tools were in the prompt"
-    return msgspec.structs.replace(
-        outcome,
-        layer="model",
-        code="no_call",
-        at_fault="model",
-        model_ran="yes",
-        wrote="prose",
-        decide_by=None,
-        remedy=None,
-        detail=detail,
-    )
 
 
 async def _rendered(triage: Triage, form: Mapping[str, Any]) -> Rendered:
@@ -186,13 +196,11 @@ async def _present_by_count(triage: Triage, seen: Seen, form: Mapping[str, Any])
     bare = await triage.see(
         "no tools, for the count", stream=False, tools=False, messages=messages, max_tokens=1, judged_step=False
     )
-    if bare.prompt_tokens is None or seen.prompt_tokens is None:
-        return None
+    if not bare.prompt_tokens or not seen.prompt_tokens:
+        return None  # Some servers count nothing and say 0.
     grown = seen.prompt_tokens - bare.prompt_tokens
-    size = len(json.dumps(form.get("tools", [])))
     triage.note(Step("prompt tokens", f"{seen.prompt_tokens} with tools, {bare.prompt_tokens} without"))
-    # No tokenizer writes more than some 12 characters of JSON to a token; a bare mention of tools costs a few.
-    return grown >= size / 12
+    return grown >= tool_tokens(form.get("tools", []))
 
 
 async def _absent(triage: Triage, seen: Seen, rendered: Rendered, tools: list[str]) -> Outcome:
@@ -204,6 +212,8 @@ async def _absent(triage: Triage, seen: Seen, rendered: Rendered, tools: list[st
         code="tools_absent",
         at_fault="config",
         model_ran="yes",
+        # A count may be a constant, or leave out what was in a cache; a prompt that is seen may not.
+        confidence="high" if rendered.text is not None else "medium",
         grade="differential",
         delivery=seen.outcome.delivery,
         evidence=evidence,
