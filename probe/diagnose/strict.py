@@ -7,8 +7,9 @@ call stands there in a form that no client of this API takes is a fault, whateve
 from __future__ import annotations
 
 from proxy.classify import Classified
+from proxy.classify.view import CLIENT_GONE
 from results.exchange import Exchange
-from results.outcomes import Outcome
+from results.outcomes import Evidence, Outcome
 
 _UNREADABLE = {
     "events_run_together": "the events of the stream are not parted by blank lines, so clients read them as one",
@@ -16,7 +17,20 @@ _UNREADABLE = {
     "mixed_dialects": "the answer speaks another API's dialect than the route that was asked",
     "plain_for_stream_request": "a stream was asked for and a plain body came, in which clients find no event",
     "stream_for_plain_request": "a plain body was asked for and a stream came",
+    "body_truncated": "the body ends before its JSON does (a content-length that is too small?)",
 }
+MALFORMED = "protocol.malformed_answer"
+_UNENDED = {
+    True: (
+        "transport.timeout_read",
+        "the call came, and then neither an end mark nor the end of the stream: clients wait on",
+    ),
+    False: (
+        "transport.stream_truncated",
+        "the connection ended before the body did, which clients take for a failed request",
+    ),
+}
+"""By whether it was this diagnosis that left."""
 _FORMER = "the call came in the former field `function_call`, although tools were offered: clients read `tool_calls`"
 _DECIDE = "comparison_request: the same request sent straight to the server (--direct URL)"
 _ASK_DIRECTLY = "see with --direct whether the server itself answers so: then upgrade it, else mend what stands between"
@@ -26,20 +40,13 @@ def as_clients_read(outcome: Outcome, classified: Classified, exchange: Exchange
     """The outcome of a call that came well, or the fault for which no client of this API gets it."""
     if outcome.name != "ok.native_call":
         return outcome
-    facts = classified.facts
-    response = exchange.response
-    why = next((said for code, said in _UNREADABLE.items() if facts.irregular(code) is not None), "")
-    item = facts.irregular(*_UNREADABLE)
-    cited = facts.cite_irregular(item) if item is not None else facts.cite_head("the head of the answer")
-    if not why and response is not None and response.complete:
-        why = next((problem for problem in response.problems if problem.startswith("content-encoding")), "")
-    if not why and facts.request.tools and any(judged.call.kind == "function_call" for judged in facts.calls):
-        why, cited = _FORMER, facts.cite_call(facts.calls[0].call, "a call in the former field")
+    name, why, cited = _wrong(classified, exchange)
     if not why:
         return outcome
+    layer, _, code = name.partition(".")
     return Outcome(
-        layer="protocol",
-        code="malformed_answer",
+        layer=layer,
+        code=code,
         at_fault="undetermined",
         model_ran="yes",
         delivery="altered",
@@ -48,6 +55,28 @@ def as_clients_read(outcome: Outcome, classified: Classified, exchange: Exchange
         remedy=_ASK_DIRECTLY,
         decide_by=_DECIDE,
     )
+
+
+def _wrong(classified: Classified, exchange: Exchange) -> tuple[str, str, Evidence]:
+    """What a client fails on: the outcome's name, what is wrong (empty: nothing), and where."""
+    facts, response = classified.facts, exchange.response
+    head = facts.cite_head("the head of the answer")
+    if response is not None and not response.complete:
+        left = exchange.end == CLIENT_GONE
+        if left and facts.assembled.done_mark:
+            return "", "", head  # Clients leave at the end mark, too.
+        return *_UNENDED[left], facts.cite_body("what came")
+    for code, said in _UNREADABLE.items():
+        item = facts.irregular(code)
+        if item is not None:
+            return MALFORMED, said, facts.cite_irregular(item)
+    problems = response.problems if response is not None else []
+    lie = next((problem for problem in problems if problem.startswith("content-encoding")), "")
+    if lie:
+        return MALFORMED, lie, head
+    if facts.request.tools and any(judged.call.kind == "function_call" for judged in facts.calls):
+        return MALFORMED, _FORMER, facts.cite_call(facts.calls[0].call, "a call in the former field")
+    return "", "", head
 
 
 def by_what_stands_between(outcome: Outcome) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -291,6 +292,78 @@ async def test_a_silent_server_is_not_a_client_that_left(tmp_path: Path) -> None
     assert found.outcome is not None
     assert (found.outcome.name, found.outcome.at_fault) == ("transport.timeout_read", "undetermined")
     assert found.decide_by
+
+
+def unframed(change: Callable[[bytes], tuple[bytes, int]]) -> Any:
+    """A server that frames chat answers as `change` says: from the body to what is sent, and its content-length."""
+
+    async def handle(reader: Any, writer: Any) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = head.partition("content-length: ")[2].partition("\r")[0]
+        body = await reader.readexactly(int(length or 0))
+        kind = "application/json"
+        if head.startswith("get /v1/models "):
+            sent, said = json.dumps({"object": "list", "data": [{"id": "m", "object": "model"}]}).encode(), 0
+            said = len(sent)
+        elif head.startswith("post /v1/chat/completions "):
+            asked_for = json.loads(body)
+            whole = calling(asked_for)
+            kind = "text/event-stream" if asked_for["stream"] else kind
+            sent, said = change(_chunks(whole) if asked_for["stream"] else json.dumps(whole).encode())
+        else:
+            writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            return
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {said}\r\nconnection: close\r\n\r\n"
+        writer.write(head.encode() + sent)
+        await writer.drain()
+        if said > 1_000_000:
+            await reader.read()
+
+    return handle
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (lambda body: (body, len(body)), ""),
+        (lambda body: (body, len(body) - 7), "protocol.malformed_answer"),
+        (lambda body: (body, len(body) + 40), "transport.stream_truncated"),
+        (lambda body: (body.replace(b"data: [DONE]\n\n", b""), 2_000_000), "transport.timeout_read"),
+        (lambda body: (body, 2_000_000 if b"data: " in body else len(body)), ""),
+    ],
+    ids=["right", "too short", "too long", "never ended", "never ended after the end mark"],
+)
+async def test_an_answer_whose_frame_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Any, wanted: str
+) -> None:
+    monkeypatch.setattr("probe.asking.ANSWER_SECONDS", 0.6)
+    async with raw_server(unframed(change)) as url:
+        found = await diagnose(url, Options(out=tmp_path / "run", seconds=20))
+    assert (found.outcome.name if found.outcome is not None else "") == wanted
+    assert found.outcome is None or found.outcome.at_fault == "undetermined"
+
+
+async def test_a_server_that_is_slow_is_told_from_one_that_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("probe.asking.ANSWER_SECONDS", 0.5)
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        if request.path == "/v1/models":
+            return json_answer({"object": "list", "data": [{"id": "m", "object": "model"}]})
+        if request.path != "/v1/chat/completions":
+            return error("Not Found", 404)
+        body = json.loads(await request.read())
+        if body["stream"]:
+            return events(_chunks(calling(body)))
+        await asyncio.sleep(30)
+        return json_answer(calling(body))
+
+    async with http_server(slow) as url:
+        found = await diagnose(url, Options(out=tmp_path / "run", seconds=20))
+    assert found.outcome is not None
+    assert (found.outcome.name, found.outcome.at_fault) == ("transport.timeout_read", "client")
+    assert "slow, not silent" in found.remedy
 
 
 async def test_the_base_that_is_in_use_is_no_remedy(tmp_path: Path) -> None:
