@@ -5,7 +5,9 @@ Exit codes: 0 fine, 1 findings, 2 usage, 3 could not run. `wrap` passes on its c
 
 from __future__ import annotations
 
+import codecs
 import importlib
+import io
 import os
 import sys
 from typing import NamedTuple, NoReturn
@@ -108,9 +110,26 @@ def _open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
+def _escaped(wrong: UnicodeError) -> tuple[str, int]:
+    """What a stream cannot hold, as JSON's escapes: half a surrogate pair in a server's text, letters on a terminal
+    without them. Valid inside JSON, and readable elsewhere."""
+    if not isinstance(wrong, UnicodeEncodeError):
+        raise wrong
+    units = wrong.object[wrong.start : wrong.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)), wrong.end
+
+
+def _print_anything() -> None:
+    codecs.register_error("stacktap.escaped", _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="stacktap.escaped")
+
+
 def main() -> NoReturn:
     """Run the command line; errors that a user can act on are printed without a traceback."""
     _open_standard_streams()
+    _print_anything()
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -38,14 +38,19 @@ def upstreams(url: str, direct: str | None) -> tuple[str, ...]:
 
 
 async def right_base(session: RecordingSession, asker: Asker, url: str) -> str:
-    """The base URL on the same host that does serve a model list; empty where none does."""
+    """The base URL on the same host that does serve a model list; empty where none does, or `url` is that one."""
     async with Asker(session, ROOT, budget=asker.budget, headers=asker.headers, numbers=asker.numbers) as root:
         for base in _BASES:
             answer = await root.ask(Ask("GET", f"{base}/v1/models", purpose="look for the API", seconds=5))
             if answer.ok and isinstance(answer.get("data"), list):
                 parts = urlsplit(url)
-                return f"{parts.scheme}://{parts.netloc}{base}"
+                found = f"{parts.scheme}://{parts.netloc}{base}"
+                return "" if _same_base(found, url) else found
     return ""
+
+
+def _same_base(found: str, url: str) -> bool:
+    return found.rstrip("/").removesuffix("/v1") == url.rstrip("/").removesuffix("/v1")
 
 
 async def right_scheme(session: RecordingSession, asker: Asker, url: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,7 +42,7 @@ def chat(
         body |= {"temperature": 0} if max_tokens is None else {"max_tokens": max_tokens, "temperature": 0}
         if stream:
             body["stream_options"] = {"include_usage": True}
-    body |= extra or {}
+    body = {name: value for name, value in (body | dict(extra or {})).items() if value is not None}
     how = "streamed" if stream else "plain"
     return Ask("POST", path, body, purpose=f"chat {'with' if tools else 'without'} tools, {how}", generates=True)
 
@@ -54,8 +55,11 @@ def opening(trigger: str = "") -> list[dict[str, Any]]:
     ]
 
 
-def after_result(path: str, trigger: str = "") -> list[dict[str, Any]]:
-    """The same conversation after the call was made and answered: what an agent sends on its second turn."""
+def after_result(path: str, trigger: str = "", content: str | None = None) -> list[dict[str, Any]]:
+    """The same conversation after the call was made and answered: what an agent sends on its second turn.
+
+    `content` stands beside the call; OpenAI's own client sends null there, Ollama's API takes only a text.
+    """
     arguments: Any = dict(CALL) if path == OLLAMA_CHAT else '{"city": "Paris"}'
     call: dict[str, Any] = {"id": "call_1", "type": "function"}
     call["function"] = {"name": "get_weather", "arguments": arguments}
@@ -64,7 +68,14 @@ def after_result(path: str, trigger: str = "") -> list[dict[str, Any]]:
         result = {"role": "tool", "tool_name": "get_weather", "content": "18 degrees, sunny"}
         call.pop("id")
         call.pop("type")
-    return [*opening(trigger), {"role": "assistant", "content": "", "tool_calls": [call]}, result]
+        content = content or ""
+    return [*opening(trigger), {"role": "assistant", "content": content, "tool_calls": [call]}, result]
+
+
+def tool_tokens(tools: Any = (WEATHER_TOOL,)) -> float:
+    """Fewest tokens that a prompt grows by when tools are in it: no tokenizer writes more than some 12 characters of
+    JSON to a token; a bare mention of tools costs a few."""
+    return len(json.dumps(tools)) / 12
 
 
 def as_openai(path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:

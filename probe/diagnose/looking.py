@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from probe.asking import Asker
+from probe.diagnose.strict import as_clients_read
 from proxy.classify import Classified
 from proxy.classify.sighted import sighted
 from proxy.classify.written import canonical
@@ -16,8 +17,9 @@ from stacks.serving.base import Answer, Ask
 from stacks.turn import Turn
 
 _SILENT = (
-    "look whether the engine still works (its log, its load) and restart it if it does not; where it is only slow, a "
-    "smaller model, or fewer threads than there are cores on a busy machine, may answer in time"
+    "look at the server: whether it is busy with other requests, loads the model, or hangs (its log, its load); "
+    "restart it where nothing moves; where it is only slow, a smaller model may "
+    "answer in time"
 )
 
 
@@ -88,20 +90,22 @@ async def look(asker: Asker, ask: Ask, known_text: str | None = None, **tags: st
     if known_text is not None:
         outcome = sighted(classified.facts, outcome, known_text)
     if answer.failure == "timeout" and outcome.name == "transport.client_gone":
-        outcome = _too_slow(outcome, answer)
-    return Seen(answer, outcome, classified, exchange)
+        outcome = _not_in_time(outcome, answer, exchange)
+    return Seen(answer, as_clients_read(outcome, classified, exchange), classified, exchange)
 
 
-def _too_slow(outcome: Outcome, answer: Answer) -> Outcome:
-    """Where the asker itself gave up waiting, the record shows a client that left: say what it waited for."""
+def _not_in_time(outcome: Outcome, answer: Answer, exchange: Exchange) -> Outcome:
+    """The one who left was this diagnosis, whose time was over: that is the server's silence, not a client's fault."""
+    came = len(exchange.wire("response"))
+    what = f"{came} bytes came" if came else "not a byte came"
     return msgspec.structs.replace(
         outcome,
         code="timeout_read",
         at_fault="undetermined",
+        detail=f"{what} within {answer.seconds:.0f} s",
         confidence="medium",
-        decide_by="server_log: whether the server works on this request, and how fast",
-        detail=f"the answer was not complete after {answer.seconds:.0f} s, when the asking was given up",
         remedy=_SILENT,
+        decide_by="server_log: what the server does with this request",
     )
 
 

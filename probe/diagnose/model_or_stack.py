@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from probe.diagnose.asked import as_openai
+from probe.diagnose.asked import as_openai, tool_tokens
 from probe.diagnose.diagnosis import Step
 from probe.diagnose.looking import Seen, graded, look
 from probe.diagnose.on_ollama import OFFER, known_answer
@@ -19,11 +18,13 @@ from results.outcomes import Evidence, Outcome
 from stacks.formats import format_named
 from stacks.formats.reasoning import split_reasoning
 from stacks.serving.base import Ask, Rendered
+from stacks.serving.ollama_modes import BUILT_IN
 
 if TYPE_CHECKING:
     from probe.diagnose.triage import Triage
 
 RAW_TOKENS = 256
+_IN_THE_PROMPT = "rendered_prompt: whether the tools are in the prompt (the server's log, or its chat template)"
 _TEXT_LIMIT = 120
 
 
@@ -59,6 +60,12 @@ async def name_parser(triage: Triage, seen: Seen, body: Mapping[str, Any]) -> li
 
 async def examine_request(triage: Triage, seen: Seen, body: Mapping[str, Any], *, call_due: bool = False) -> None:
     """Conclude on the answer to a chat request; `call_due`: prose without a call is the wrong answer to it."""
+    version = str(triage.target.version.value or "")
+    stuck = triage.target.stack.stuck_after(seen.name, version, parser_in_force(triage))
+    if stuck:
+        triage.diagnosis.notes.append(stuck)
+        triage.conclude(blamed(triage, seen.outcome))
+        return
     _name_format(triage, seen)
     form = as_openai(seen.answer.ask.path, body)
     present = await tools_present(triage, seen, body)
@@ -126,6 +133,14 @@ def _decided(triage: Triage, seen: Seen, found: Differential, present: bool | No
     if outcome.layer == "ok":
         triage.diagnosis.headline = "Nothing is lost: the server delivers what the model writes."
         return
+    if outcome.name == "model.no_call" and present is None:
+        outcome = msgspec.structs.replace(
+            outcome,
+            at_fault="undetermined",
+            confidence="low",
+            decide_by=_IN_THE_PROMPT,
+            detail="the model wrote no call, and whether it was shown the tools cannot be seen on this server",
+        )
     cited = tuple(_as_evidence(each) for each in found.result.evidence[:1])
     outcome = msgspec.structs.replace(outcome, evidence=(*outcome.evidence[:2], *cited))
     triage.conclude(blamed(triage, outcome), [f"By {found.channel}, which parses nothing, it wrote: {_quoted(text)}"])
@@ -206,15 +221,27 @@ def _undecided(triage: Triage, seen: Seen, found: Differential | None, *, call_d
     triage.conclude(blamed(triage, outcome))
 
 
+def parser_in_force(triage: Triage) -> str:
+    """The parser that reads calls, as the server tells; empty where it does not."""
+    identity = triage.target.identity
+    told = str(identity.parser.value or "") if identity is not None else ""
+    return told or triage.facts.get("in_force", "")
+
+
 def blamed(triage: Triage, outcome: Outcome) -> Outcome:
     """A call left in text, or dropped: the stack's fault where its parser is one for this very format, else the
-    configuration's. A dropped call is the stack's, too, where the parser in force is not known."""
-    identity = triage.target.identity
-    parser = str(identity.parser.value or "") if identity is not None else ""
-    parser = parser or triage.facts.get("in_force", "")
+    configuration's. A dropped call is the stack's, too, where the parser in force is not known.
+
+    A parser that was chosen by name and fails on what came: most often it is one for another format.
+    """
+    parser = parser_in_force(triage)
+    if outcome.name == "parser.server_error" and outcome.undetermined and parser.endswith(BUILT_IN):
+        detail = f"the parser in force, {parser}, failed on what the model wrote: it is one for another format"
+        return msgspec.structs.replace(outcome, at_fault="config", confidence="medium", decide_by=None, detail=detail)
     known = outcome.name == "parser.dropped" and parser not in ("", "none") and "format" in triage.facts
     if outcome.name != "parser.left_as_text" and not known:
         return outcome
+    parser = parser.removesuffix(BUILT_IN)
     fits = (
         parser in format_named(triage.facts["format"]).parsers.get(triage.target.stack.name, ())
         if ("format" in triage.facts)
@@ -282,13 +309,11 @@ async def _present_by_count(triage: Triage, seen: Seen, form: Mapping[str, Any])
     bare = await triage.see(
         "no tools, for the count", stream=False, tools=False, messages=messages, max_tokens=1, judged_step=False
     )
-    if bare.prompt_tokens is None or seen.prompt_tokens is None:
-        return None
+    if not bare.prompt_tokens or not seen.prompt_tokens:
+        return None  # Some servers count nothing and say 0.
     grown = seen.prompt_tokens - bare.prompt_tokens
-    size = len(json.dumps(form.get("tools", [])))
     triage.note(Step("prompt tokens", f"{seen.prompt_tokens} with tools, {bare.prompt_tokens} without"))
-    # No tokenizer writes more than some 12 characters of JSON to a token; a bare mention of tools costs a few.
-    return grown >= size / 12
+    return grown >= tool_tokens(form.get("tools", []))
 
 
 async def _absent(triage: Triage, seen: Seen, rendered: Rendered, tools: list[str]) -> Outcome:
@@ -301,6 +326,8 @@ async def _absent(triage: Triage, seen: Seen, rendered: Rendered, tools: list[st
         code="tools_absent",
         at_fault="config",
         model_ran="yes",
+        # A count may be a constant, or leave out what was in a cache; a prompt that is seen may not.
+        confidence="high" if rendered.text is not None else "medium",
         grade="differential",
         delivery=seen.outcome.delivery,
         evidence=evidence,

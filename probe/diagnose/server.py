@@ -187,7 +187,9 @@ def _keep(found: Diagnosis, folder: Path) -> None:
     found.before = last_said(found, folder)
     if found.before == verdict_word(found):
         found.before = ""
-    with open(os.open(folder / KEPT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+    kept = os.open(folder / KEPT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    # Half a surrogate pair in what a server says becomes its escape, which JSON takes.
+    with open(kept, "w", encoding="utf-8", errors="backslashreplace") as out:
         out.write(json.dumps(found.facts(), ensure_ascii=False, indent=1) + "\n")
 
 

@@ -17,7 +17,9 @@ from probe.diagnose.looking import Seen, calls_of, graded, look
 from probe.diagnose.model_or_stack import examine, name_parser, rambles, tools_present
 from probe.diagnose.pace import held_back
 from probe.diagnose.room import too_small
-from probe.diagnose.words import HEALTHY, cited_lines, headline, remedy
+from probe.diagnose.streamed import BEFORE_MODEL, CUT, stream_agrees
+from probe.diagnose.strict import by_what_stands_between, oddities, same_model
+from probe.diagnose.words import HEALTHY, HEALTHY_SO_FAR, cited_lines, headline, remedy
 from probe.target import Target
 from results.outcomes import Outcome
 
@@ -28,8 +30,16 @@ MORE_TOKENS = 2048
 MORE_TEXT = 1024
 """The same where plain text did."""
 
-_BEFORE_MODEL = ("gate", "request", "template", "engine")
-_CUT = ("nonresponse.reasoning_only", "truncation.output_budget", "truncation.cut_inside_call")
+_THINKS = (
+    'switch thinking off (`chat_template_kwargs: {"enable_thinking": false}`, `reasoning_effort`, Ollama\'s `think`), '
+    "or bound it; a larger limit helps only if this model ever ends its thinking"
+)
+_WITHOUT_THINKING = "comparison_request: the same request with thinking switched off"
+BACK = "tool result sent back"
+_PASSING = (
+    "transport.reset", "transport.stream_truncated", "transport.gateway", "transport.queue_full", "transport.not_http"
+)  # fmt: skip
+"""Faults that may be over with the next request, besides those of the engine."""
 
 
 @dataclass(slots=True)
@@ -61,7 +71,9 @@ class Triage:
             await self._examine()
         except BudgetSpentError as spent:
             self.diagnosis.notes.append(f"not everything was looked at: {spent}")
-            if not self.diagnosis.headline:
+            if not self.diagnosis.headline and self.failed is not None:
+                self.conclude(self.failed.outcome)
+            elif not self.diagnosis.headline:
                 self.diagnosis.headline = "No verdict: the budget ended before one was reached."
                 self.diagnosis.undecided = True
 
@@ -71,24 +83,57 @@ class Triage:
             self.diagnosis.headline = "No verdict: the replayed server holds no answer to this request."
             self.diagnosis.undecided = True
             return
-        if first.name in _CUT and first.outcome.at_fault != "client":
+        if first.name in CUT and first.outcome.at_fault != "client":
             if rambles(first) and await tools_present(self, first, first.answer.ask.body or {}) is False:
                 return
             first = await self._with_more_room(first)
+        elif first.name in _PASSING or first.outcome.layer == "engine":
+            first = await self._once_more(first)
         if not first.called:
             await self._not_called(first)
             return
         # A model that has learnt to call, or is told in the question how to, may call what it never was shown.
         if await tools_present(self, first, first.answer.ask.body or {}, by_count=False) is False:
             return
-        if not await self._stream_agrees(first) or await held_back(self, first) or await too_small(self):
+        if not await stream_agrees(self, first) or await held_back(self, first) or await too_small(self):
             return
-        back = await self.see("tool result sent back", messages=asked.after_result(self.path, self.trigger))
-        if not back.ok and not back.not_recorded and back.outcome.layer != "model":
-            sentence = "The first turn works; the turn that sends the tool's result back does not."
-            self.conclude(graded(back.outcome, "differential"), [sentence])
-            return
-        self.diagnosis.headline = HEALTHY
+        if await self._result_goes_back():
+            back_seen = not any(note.endswith(BACK) for note in self.diagnosis.notes)
+            self.diagnosis.headline = HEALTHY if back_seen else HEALTHY_SO_FAR
+            self._say_oddities()
+
+    async def _result_goes_back(self) -> bool:
+        """The second turn of an agent; concludes where it fails."""
+        back = await self.see(BACK, messages=asked.after_result(self.path, self.trigger))
+        if back.ok or back.not_recorded or back.outcome.layer == "model":
+            return True
+        explained = ["The first turn works; the turn that sends the tool's result back does not."]
+        outcome = back.outcome
+        if back.classified.facts.failed and self.path != asked.OLLAMA_CHAT:
+            messages = asked.after_result(self.path, self.trigger, "")
+            texts = await self.see("the same with a text beside the call", messages=messages)
+            if texts.ok:
+                explained.append("With an empty text in place of `content: null` beside the call it works.")
+                outcome = msgspec.structs.replace(
+                    outcome, layer="request", code="bad_history", at_fault="stack", model_ran="no", decide_by=None,
+                    detail="the server refuses `content: null` beside a tool call, which is what OpenAI's clients send",
+                    remedy='send `"content": ""` beside tool calls, or upgrade the server',
+                )  # fmt: skip
+        self.conclude(graded(outcome, "differential"), explained)
+        return False
+
+    def _say_oddities(self) -> None:
+        """What is irregular in answers that are well, and another model's name in them."""
+        odd: dict[str, None] = {}
+        for seen in self.seen.values():
+            if seen.ok:
+                odd.update(dict.fromkeys(oddities(seen.classified)))
+            named = seen.turn.model if seen.turn is not None else None
+            if seen.ok and named and self.target.model and not same_model(named, self.target.model):
+                odd[
+                    f"asked for {self.target.model}, the answer names {named}: does something choose another model?"
+                ] = None
+        self.diagnosis.notes += list(odd)
 
     async def see(self, name: str, *, judged_step: bool = True, **how: object) -> Seen:
         """Send one chat request and note the step. `how` goes to `asked.chat`; `judged_step`: its verdict matters."""
@@ -141,12 +186,49 @@ class Triage:
             return replace(
                 wider, outcome=msgspec.structs.replace(wider.outcome, at_fault="config", decide_by=None, detail=said)
             )
+        if wider.name == "truncation.output_budget" and _only_thought(wider):
+            said = f"{written or 'all'} tokens of thinking, and no answer yet"
+            return replace(
+                wider,
+                outcome=msgspec.structs.replace(
+                    wider.outcome, at_fault="undetermined", detail=said, remedy=_THINKS, decide_by=_WITHOUT_THINKING
+                ),
+            )
         return wider
 
-    async def _not_called(self, first: Seen) -> None:
-        if first.outcome.layer == "transport":
+    async def _once_more(self, first: Seen) -> Seen:
+        """The same request again: what fails once and then works says nothing about tools or model."""
+        again = await self.see("the same once more", stream=False)
+        if again.ok:
+            self.failed = None
+            self.diagnosis.notes.append(
+                f"the first request failed with {first.name}, and the same request worked right after: a fault that "
+                "comes and goes (a cold start, a crash and restart, load); agents without a retry meet it"
+            )
+        return again
+
+    async def _too_slow(self, first: Seen) -> None:
+        """No whole answer in time: a stream tells a server that writes slowly from one that is silent."""
+        if first.exchange.wire("response"):
             self.conclude(first.outcome)
-        elif first.outcome.layer in _BEFORE_MODEL and first.classified.facts.failed:
+            return
+        streamed = await self.see("the same, streamed", stream=True)
+        if streamed.turn is None or not streamed.turn.has_payload:
+            self.conclude(first.outcome, ["Streamed it is the same: nothing comes."])
+            return
+        detail = f"streamed, the server does write: {len(streamed.exchange.wire('response'))} bytes came"
+        slow = msgspec.structs.replace(
+            first.outcome, detail=detail, decide_by=None, at_fault="client", model_ran="yes",
+            remedy="raise the timeout of the client and of every gateway, or stream: this server is slow, not silent",
+        )  # fmt: skip
+        self.conclude(graded(slow, "differential"))
+
+    async def _not_called(self, first: Seen) -> None:
+        if first.name == "transport.timeout_read" and first.answer.failure == "timeout":
+            await self._too_slow(first)
+        elif first.outcome.layer == "transport" or by_what_stands_between(first.outcome):
+            self.conclude(first.outcome)
+        elif first.outcome.layer in BEFORE_MODEL and first.classified.facts.failed:
             await self._refused(first)
         else:
             await examine(self, first)
@@ -161,45 +243,16 @@ class Triage:
             self.conclude(graded(first.outcome, "differential"), explained)
         elif control.name == first.name:
             self.conclude(first.outcome, ["Without tools it is the same."])
+        elif control.not_recorded:
+            self.failed = first
+            self.conclude(first.outcome)
         else:
             self.conclude(first.outcome, [f"Without tools the server fails in another way: {control.name}."])
 
-    async def _stream_agrees(self, plain: Seen) -> bool:
-        """The same streamed, and without a limit of its own, as many agents send it; concludes where it fails."""
-        streamed = await self.see("tools offered, streamed", stream=True, max_tokens=None)
-        if streamed.not_recorded or (streamed.called and calls_of(streamed) == calls_of(plain)):
-            return True
-        if streamed.outcome.layer == "truncation" or streamed.name in _CUT:
-            limited = await self.see("the same with a limit", stream=True)
-            if limited.called:
-                self._own_limit(streamed)
-                return False
-            streamed = limited
-        self._stream_differs(plain, streamed)
-        return False
 
-    def _own_limit(self, cut: Seen) -> None:
-        written = cut.completion_tokens
-        self.facts["tokens"] = str(written or "")
-        after = f" after {written} tokens" if written else ""
-        detail = f"where the request sets no limit, the server ends the answer{after}"
-        outcome = msgspec.structs.replace(cut.outcome, at_fault="config", decide_by=None, detail=detail)
-        self.conclude(graded(outcome, "differential"), ["With a limit of its own in the request, the call arrives."])
-
-    def _stream_differs(self, plain: Seen, streamed: Seen) -> None:
-        sentence = "Plain, the call arrives; only the streamed answer is wrong."
-        if streamed.ok or streamed.outcome.layer == "model":
-            changes = {"layer": "parser", "code": "stream_differs", "at_fault": "stack", "decide_by": None}
-            outcome = msgspec.structs.replace(streamed.outcome, **changes)
-            outcome = msgspec.structs.replace(outcome, detail="the streamed turn is not the plain one", remedy=None)
-        else:
-            outcome = streamed.outcome
-            if outcome.at_fault == "undetermined":
-                outcome = msgspec.structs.replace(outcome, at_fault="stack", decide_by=None)
-        cited = (*streamed.outcome.evidence, *plain.outcome.evidence[:1])
-        outcome = msgspec.structs.replace(outcome, evidence=cited)
-        self.diagnosis.notes.append("until it is mended, an agent without streaming works with this server")
-        self.conclude(graded(outcome, "differential"), [sentence])
+def _only_thought(seen: Seen) -> bool:
+    facts = seen.classified.facts
+    return bool(facts.reasoning.strip()) and not facts.text.strip() and not facts.calls
 
 
 def said(seen: Seen, *, judged: bool = True) -> str:

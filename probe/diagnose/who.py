@@ -36,6 +36,7 @@ async def recognise(triage: Triage, wanted: str | None) -> None:
     listed = [model.name for model in server.models]
     if wanted and listed and not {wanted, f"{wanted}:latest"} & set(listed):
         found.notes.append(f"the server does not list {wanted!r}; it lists {', '.join(listed[:5])}")
+        triage.facts["listed"] = ", ".join(listed[:5])
     if server.identity is not None:
         target.identity = server.identity
         launched = target.stack.flags(command) if isinstance(command, tuple) and command else {}

@@ -6,6 +6,7 @@ from results.outcomes import Outcome
 from stacks.serving.base import ServingStack
 
 HEALTHY = "Healthy: a tool call arrives plain and streamed, and its result goes back."
+HEALTHY_SO_FAR = "Healthy as far as it was examined: a tool call arrives plain and streamed."
 
 _BY_CODE = {
     "transport.connect": "Nothing answers there: no server listens at this address.",
@@ -40,8 +41,13 @@ _BY_LAYER = {
 }
 
 
+_NOT_SEEN = "No usable call came, and whether the model wrote one cannot be seen from here."
+
+
 def headline(outcome: Outcome) -> str:
     """The verdict in one or two sentences."""
+    if outcome.layer == "model" and outcome.at_fault == "undetermined":
+        return _NOT_SEEN
     return _BY_CODE.get(outcome.name) or _BY_LAYER.get(outcome.layer, outcome.detail)
 
 
@@ -60,14 +66,22 @@ _WITH_KEY = "; this command sends one with --api-key-env NAME (a variable that h
 
 
 def remedy(outcome: Outcome, stack: ServingStack, facts: dict[str, str]) -> str:
-    """What to change: in the stack's own words, else what the verdict says, else what holds everywhere."""
+    """What to change: in the stack's own words, else what the verdict says, else what holds everywhere.
+
+    A model that may be innocent gets no advice: what decides comes first.
+    """
+    if outcome.layer == "model" and outcome.at_fault == "undetermined":
+        return ""
+    if outcome.name == "transport.wrong_route" and "redirects to" in (outcome.remedy or ""):
+        return outcome.remedy or ""
+    if outcome.name == "truncation.output_budget" and outcome.at_fault == "undetermined" and outcome.remedy:
+        return outcome.remedy
     # Dropped by a parser of another format: that parser is what to change, as where the call stays in the text.
     misfit = outcome.name == "parser.dropped" and outcome.at_fault == "config"
-    said = (
-        stack.remedy("parser.left_as_text" if misfit else outcome.name, facts)
-        or outcome.remedy
-        or _GENERAL.get(outcome.name, "")
-    )
+    name = "parser.left_as_text" if misfit else outcome.name
+    said = stack.remedy(name, facts) or outcome.remedy or _GENERAL.get(outcome.name, "")
+    if outcome.name == "gate.model_not_found" and facts.get("listed"):
+        return f"{said} (the server lists: {facts['listed']})".strip()
     return said + _WITH_KEY if outcome.name == "transport.auth" and "--api-key-env" not in said else said
 
 

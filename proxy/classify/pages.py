@@ -21,6 +21,14 @@ _NO_ROUTE = re.compile(
 )
 
 
+_HOST = re.compile(
+    r"(?:invalid|unknown|untrusted|bad|unexpected|disallowed|forbidden) (?:http_)?(?:host|origin)\b|dns.?rebinding|"
+    r"\b(?:host|origin)(?: header)? (?:is )?not (?:allowed|permitted|trusted)|disallowed cors|misdirected request",
+    re.IGNORECASE,
+)
+_HOST_REMEDY = "name the server by an address it knows, or allow this Host or Origin (Ollama: OLLAMA_ORIGINS)"
+
+
 def by_page(facts: Facts) -> Verdict | None:
     """The verdict on an answer whose status, page or route says enough; None where its text has to be read."""
     return _by_code(facts) or _by_gateway(facts) or _by_route(facts)
@@ -32,9 +40,10 @@ def _by_code(facts: Facts) -> Verdict | None:
     denied = status == 403 and re.search(r"key|token|unauthori|forbidden|denied", text, re.IGNORECASE)
     if (status == 401 or denied) and "--" not in text:
         return Verdict("transport.auth", remedy="send the key that the server was started with")
+    if status in (400, 403, 421) and _HOST.search(text):
+        return Verdict("transport.host_refused", remedy=_HOST_REMEDY)
     if status == 403 and not facts.view.wire.response_body.strip():
-        remedy = "name the server by an address it knows, or allow this Host or Origin (Ollama: OLLAMA_ORIGINS)"
-        return Verdict("transport.host_refused", confidence="medium", remedy=remedy)
+        return Verdict("transport.host_refused", confidence="medium", remedy=_HOST_REMEDY)
     if status == 408:
         return Verdict("transport.timeout_read", remedy="raise the timeout of client and gateway, or stream")
     return Verdict("transport.rate_limited", remedy="slow down, or raise the limit") if status == 429 else None
@@ -45,6 +54,9 @@ def _by_gateway(facts: Facts) -> Verdict | None:
     status, kind = facts.status, facts.assembled.body_kind
     if status < 500 and kind != "html":
         return None
+    if status == 413:
+        remedy = "raise the gateway's limit on request bodies (nginx: client_max_body_size), or send less"
+        return Verdict("transport.gateway", ran="no", delivery="refused", remedy=remedy)
     named = bool(_GATEWAY.search(facts.all_error_text))
     page = kind in ("html", "xml")
     if status in (502, 504) and (page or named or kind in ("empty", "text")):

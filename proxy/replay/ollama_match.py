@@ -60,6 +60,8 @@ def families_of(taken: Iterable[Taken]) -> dict[str, Family]:
 def differences(asked: Meaning, one: Taken, families: Mapping[str, Family], models: frozenset[str]) -> list[str] | None:
     """What differs without changing the answer; None where this capture does not answer the request."""
     taken = one.meaning
+    if taken.render and not asked.render:
+        return None  # A prompt that was shown answers no generation, nor does a refusal to show one.
     soft = []
     if asked.model != taken.model:
         if not _both_unknown(asked, taken, models):

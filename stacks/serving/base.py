@@ -219,6 +219,11 @@ class ServingStack(ABC):
         """What a launch command tells (`process_table` where the server is local): facts by `ModelIdentity` field."""
         return {}
 
+    def stuck_after(self, outcome: str, version: str, parser: str) -> str:
+        """What is stuck on this server after an outcome, and how to free it; empty where the next request is answered
+        as ever. `parser` is the one in force, as `ModelIdentity` has it."""
+        return ""
+
     def remedy(self, outcome: str, facts: Mapping[str, str]) -> str | None:
         """What to change on this stack for an outcome (`layer.code`), in the stack's own words; None: nothing better
         than the general remedy. `facts` may hold `parser` (to configure), `in_force` (the parser that is), `format`,

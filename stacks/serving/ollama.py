@@ -13,9 +13,10 @@ from typing import Any
 
 from results.manifest import Fact, known, unknown
 from stacks.serving.base import Answer, Ask, Clue, Model, ModelIdentity, RawCompletion, Rendered, ServingStack, Steps
-from stacks.serving.ollama_modes import OllamaMode, capabilities, family_of, mode_of, parameters_of
+from stacks.serving.ollama_modes import BUILT_IN, OllamaMode, capabilities, family_of, mode_of, parameters_of
 from stacks.serving.ollama_remedies import remedy_for
 from stacks.serving.reading import MODELS, answered, entries, number_fact, owners, servers, template_facts, text_fact
+from stacks.signatures.versions import in_range
 
 DEFAULTS = {
     "temperature": 0.8,
@@ -148,6 +149,16 @@ class Ollama(ServingStack):
             tokens=tokens if isinstance(tokens, int) else None,
             source=source,
             asks=(answer.number,),
+        )
+
+    def stuck_after(self, outcome: str, version: str, parser: str) -> str:
+        """A built-in PARSER that fails leaves the runner silent before 0.32.15 (measured; other ways do not)."""
+        wedges = outcome == "parser.server_error" and parser.endswith(BUILT_IN)
+        if not wedges or in_range(version, "<0.32.15") is False:
+            return ""
+        return (
+            "after this error the runner of these weights is stuck: no request for them is answered until they are "
+            "unloaded (`ollama stop MODEL`, or `keep_alive: 0`), so none was sent; Ollama from 0.32.15 on recovers"
         )
 
     def remedy(self, outcome: str, facts: Mapping[str, str]) -> str | None:

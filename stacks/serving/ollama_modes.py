@@ -21,6 +21,9 @@ _IF_CALLS = re.compile(r"\{\{-?\s*(?:else\s+)?if\b[^}]*\.ToolCalls\b[^}]*\}\}")
 _RANGE_CALLS = re.compile(r"\{\{-?\s*range\b[^}]*\.ToolCalls\b[^}]*\}\}")
 _ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _HARMONY_FAMILIES = ("gptoss", "gpt-oss")
+BUILT_IN = " (PARSER)"
+"""How `OllamaMode.reads` ends where a parser of Ollama's own is in force."""
+ONLY_RANGE = "the Go template has only `range .ToolCalls`"
 _BARE = "{{ .Prompt }}"
 
 
@@ -42,9 +45,9 @@ class OllamaMode:
         return {
             "native": "llama.cpp's, made from the jinja template of the GGUF",
             "go_if": f"Ollama's generic one, calls open with {self.tag!r} (from the Go template)",
-            "go_range": "Ollama's generic one, calls open with '{' (the Go template has only `range .ToolCalls`)",
+            "go_range": f"Ollama's generic one, calls open with '{{' ({ONLY_RANGE})",
             "go_no_calls": "Ollama's generic one, calls open with '{' (the Go template shows no calls)",
-            "builtin": f"{self.parser or 'none'} (PARSER)",
+            "builtin": f"{self.parser or 'none'}{BUILT_IN}",
             "none": "none (the model has no chat template)",
             "unknown": "unknown",
         }[self.way]

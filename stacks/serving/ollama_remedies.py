@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stacks.serving.ollama_modes import ONLY_RANGE
 from stacks.serving.wording import Remedies, call_format, fill, parser_for
 
 _RECREATE = (
@@ -121,7 +122,8 @@ _BY_MODE: Mapping[tuple[str, str], str] = {
 
 def remedy_for(outcome: str, facts: Mapping[str, str]) -> str | None:
     """The remedy with its places filled; None where Ollama has nothing better to say than everybody."""
-    text = _BY_MODE.get((outcome, facts.get("mode", ""))) or REMEDIES.get(outcome)
+    mode = facts.get("mode") or ("go_range" if ONLY_RANGE in facts.get("in_force", "") else "")
+    text = _BY_MODE.get((outcome, mode)) or REMEDIES.get(outcome)
     if text is not None:
         text = text.replace("{fitting}", _FITTING if call_format(facts) is not None else _FINDING)
     parser = parser_for("ollama", facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -132,7 +133,7 @@ def _put(dice: Random, container: Any, key: Any, everything: list[tuple[Any, Any
     value = container[key]
     kind = dice.randrange(8)
     if kind == 0:
-        container[key] = dice.choice(ODD)
+        container[key] = deepcopy(dice.choice(ODD))  # one input must not change what the next one gets
     elif kind == 1:
         container[key] = [value]
     elif kind == 2:
@@ -153,7 +154,7 @@ def _put(dice: Random, container: Any, key: Any, everything: list[tuple[Any, Any
             (value + 1, -value, value * 2, str(value), float(value) if abs(value) < 1e300 else 0)
         )
     else:
-        container[key] = dice.choice(ODD)
+        container[key] = deepcopy(dice.choice(ODD))
 
 
 def _change(dice: Random, tree: Any) -> None:

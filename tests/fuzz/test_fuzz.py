@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from tests.fuzz import minimise, worker
+from tests.fuzz import damage_json, minimise, worker
 from tests.fuzz.material import originals
 from tests.fuzz.mutate import Input, from_json, fuzzed
 from tests.fuzz.splits import every_single_split
@@ -35,6 +36,14 @@ def test_undamaged_material_goes_through() -> None:
     for item in originals()[::40]:
         with limited():
             assert tried(Input("record", item.request, item.response, item.end, item.known_text))
+
+
+def test_damaging_one_text_changes_nothing_for_the_next() -> None:
+    before = repr(damage_json.ODD)
+    dice = Random(5)
+    for _ in range(3000):
+        damage_json.damaged(dice, b'{"a": {"b": [1, {"c": "d"}]}, "e": [[], {}]}')
+    assert repr(damage_json.ODD) == before
 
 
 def test_an_input_is_the_same_each_time() -> None:

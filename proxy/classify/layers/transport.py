@@ -8,6 +8,7 @@ from proxy.classify import view as ends
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
 from proxy.classify.verdict import LOG, Verdict
+from stacks.dialects.exchange import header
 
 _CONNECT = {
     "upstream_refused": "no server listens at this address: start it, or correct the base URL",
@@ -46,7 +47,27 @@ def transport(judgement: Judgement) -> Verdict | None:
     diagnosis = judgement.diagnosis
     if diagnosis is not None:
         return diagnosis if diagnosis.name.startswith("transport.") else None
-    return _cut(facts) or _other_page(facts)
+    return _redirected(facts) or _cut(facts) or _other_page(facts)
+
+
+_LOGIN = re.compile(r"log-?in|sign-?in|oauth|/auth|sso|saml|accounts?\.", re.IGNORECASE)
+
+
+def _redirected(facts: Facts) -> Verdict | None:
+    """A redirect where an answer is due: clients do not send a body on to another address, or send it as a GET."""
+    if not facts.generates or not 300 <= facts.status < 400 or facts.turn is not None:
+        return None
+    where = header(facts.view.wire.response_headers, "location") or ""
+    evidence = [facts.cite_head(f"a redirect to {where}" if where else "a redirect")]
+    if _LOGIN.search(where):
+        remedy = "log in, or send the gateway's key: it redirects to a login page"
+        return Verdict("transport.auth", evidence=evidence, detail=f"redirected to {where}", remedy=remedy)
+    verdict = Verdict("transport.wrong_route", evidence=evidence, delivery="refused")
+    verdict.detail = (
+        f"the address is redirected to {where or 'nowhere'} (status {facts.status}); the model was not asked"
+    )
+    verdict.remedy = f"use the address that the server redirects to: {where}" if where else "correct the base URL"
+    return verdict
 
 
 def _silent(facts: Facts) -> Verdict | None:
