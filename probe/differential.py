@@ -83,6 +83,9 @@ async def differential(target: Target, request: Mapping[str, Any] | None = None)
         evidence = delivered.cite_error()
         result = ran(NAME, "refused", why, reply=delivered, source="error answer", evidence=evidence)
         return Differential(result, delivered, outcome=judged)
+    if delivered.answer.failure == "timeout":
+        why = f"the chat endpoint gave no answer within {delivered.answer.seconds:.0f} s"
+        return Differential(ran(NAME, "unknown", why, source="no answer"), delivered, tried=(why,))
     search = _Search(target, body, delivered)
     for channel in (_by_raw_completion, _by_log_probabilities, _by_choice_none):
         raw = await channel(search)

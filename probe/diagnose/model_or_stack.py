@@ -71,6 +71,10 @@ async def examine_request(triage: Triage, seen: Seen, body: Mapping[str, Any], *
     present = await tools_present(triage, seen, body)
     if present is False:
         return
+    if triage.silent:
+        triage.diagnosis.notes.append("the server answers no more since then: it was not asked what the model writes")
+        _undecided(triage, seen, None, call_due=call_due)
+        return
     if triage.target.known_text is not None and call_due and seen.outcome.layer in ("parser", "protocol"):
         triage.conclude(blamed(triage, seen.outcome))
         return

@@ -61,6 +61,8 @@ class Triage:
     """The rendered prompt of the request last examined, where the server shows one."""
     raw: str | None = None
     """What the model wrote to it, by another channel."""
+    silent: bool = False
+    """Whether the server left the last request without an answer: it may be stuck, and is asked no more."""
     failed: Seen | None = None
     """The exchange that showed the fault."""
 
@@ -141,6 +143,7 @@ class Triage:
         text = self.target.known_text if "messages" not in how and how.get("tools", True) else None
         seen = await look(self.target.asker, ask, text, probe="diagnose")
         self.seen[seen.exchange.attempt] = seen
+        self.silent = seen.own_timeout
         judged_step = judged_step and not seen.not_recorded
         if judged_step and not seen.ok:
             self.failed = seen
@@ -173,6 +176,7 @@ class Triage:
         wider = await self.see("the same with more room", stream=False, max_tokens=limit)
         if wider.own_timeout:
             self.diagnosis.notes.append(f"{limit} tokens were not written within {wider.answer.seconds:.0f} s")
+            self.silent = False
             return first
         written = wider.completion_tokens
         if wider.called:

@@ -322,12 +322,6 @@ async def test_a_model_that_rambles_with_the_tools_in_its_prompt_is(tmp_path: Pa
 async def test_an_answer_that_was_not_waited_for_is_not_laid_on_the_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Endless(web.StreamResponse):
-        async def prepare(self, request: web.BaseRequest) -> Any:
-            writer = await super().prepare(request)
-            await asyncio.sleep(5)
-            return writer
-
     monkeypatch.setattr("probe.asking.ANSWER_SECONDS", 0.3)
     found = await examined(tmp_path, lambda body: Endless(headers={"content-type": "application/json"}))
     assert found.outcome is not None
@@ -344,3 +338,28 @@ async def test_the_context_that_a_remedy_names_is_a_number(tmp_path: Path) -> No
     assert found.outcome is not None
     assert found.outcome.name == "request.context_exceeded"
     assert "`--max-model-len 32768`" in found.remedy
+
+
+class Endless(web.StreamResponse):
+    """An answer that does not come."""
+
+    async def prepare(self, request: web.BaseRequest) -> Any:
+        writer = await super().prepare(request)
+        await asyncio.sleep(5)
+        return writer
+
+
+async def test_a_server_that_is_stuck_after_its_error_keeps_the_verdict_on_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_before: list[int] = []
+
+    def stuck(body: dict[str, Any]) -> Answered:
+        asked_before.append(1)
+        return error("EOF", 500) if len(asked_before) == 1 else Endless()
+
+    monkeypatch.setattr("probe.asking.ANSWER_SECONDS", 0.3)
+    found = await examined(tmp_path, stuck)
+    assert found.outcome is not None
+    assert found.outcome.name == next(step.outcome for step in found.steps if step.outcome)
+    assert len(asked_before) <= 4
