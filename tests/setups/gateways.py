@@ -128,7 +128,60 @@ async def busy(request: web.Request, session: aiohttp.ClientSession, upstream: s
     return web.json_response(said, status=503)
 
 
+async def runs_together(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Takes out empty lines, which part the events of a stream."""
+    async with await _sent_on(request, session, upstream) as answer:
+        body = (await answer.read()).replace(b"\n\n", b"\n")
+        return web.Response(status=answer.status, headers=_headers(answer), body=body)
+
+
+async def never_streams(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Asks the server for a plain answer whatever the client asked for."""
+    body = await request.read()
+    with contextlib.suppress(ValueError):
+        value = json.loads(body)
+        value["stream"] = False
+        value.pop("stream_options", None)
+        body = json.dumps(value).encode()
+    async with await _sent_on(request, session, upstream, body) as answer:
+        return web.Response(status=answer.status, headers=_headers(answer), body=await answer.read())
+
+
+async def lies_about_coding(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Unpacks answers and leaves the header that says they are packed."""
+    async with await _sent_on(request, session, upstream) as answer:
+        coded = {"content-encoding": "gzip"} if request.method == "POST" else {}
+        return web.Response(status=answer.status, headers=_headers(answer) | coded, body=await answer.read())
+
+
+async def small_bodies(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Refuses requests of more than 300 bytes, as nginx does at its limit."""
+    if len(await request.read()) <= 300:
+        return await plain(request, session, upstream)
+    title = "413 Request Entity Too Large"
+    page = f"<html><head><title>{title}</title></head><body><h1>{title}</h1><hr>nginx/1.24.0</body></html>"
+    return web.Response(status=413, text=page, content_type="text/html")
+
+
+async def redirects(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Sends generations to another address."""
+    if request.method == "GET":
+        return await plain(request, session, upstream)
+    return web.Response(status=308, headers={"Location": f"/llm{request.path_qs}"})
+
+
+async def logs_in(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
+    """Sends everybody to its login page."""
+    return web.Response(status=302, headers={"Location": "https://sso.example.com/login"})
+
+
 GATEWAYS: dict[str, Handler] = {
+    "runs_together": runs_together,
+    "never_streams": never_streams,
+    "lies_about_coding": lies_about_coding,
+    "small_bodies": small_bodies,
+    "redirects": redirects,
+    "logs_in": logs_in,
     "plain": plain,
     "buffers": buffers,
     "drops_calls": drops_calls,

@@ -459,8 +459,78 @@ OLLAMA = (
     ),
 )
 
+MORE_GATEWAYS = (
+    Setup(
+        "gateway-runs-together",
+        "a gateway that takes the blank lines out of streams",
+        "llamacpp",
+        "transport.gateway",
+        "network",
+        ("directly|unchanged",),
+        {"gateway": "plain"},
+        gateway="runs_together",
+        arguments=("{url}", "--direct", "{direct}"),
+    ),
+    Setup(
+        "gateway-never-streams",
+        "a gateway that answers plainly where a stream is asked for",
+        "llamacpp",
+        "transport.gateway",
+        "network",
+        ("directly|unchanged",),
+        {"gateway": "plain"},
+        gateway="never_streams",
+        arguments=("{url}", "--direct", "{direct}"),
+    ),
+    Setup(
+        "gateway-lies-about-coding",
+        "a gateway that says gzip of what is none",
+        "llamacpp",
+        "transport.gateway",
+        "network",
+        ("directly|unchanged",),
+        {"gateway": "plain"},
+        gateway="lies_about_coding",
+        arguments=("{url}", "--direct", "{direct}"),
+    ),
+    Setup(
+        "gateway-small-bodies",
+        "a gateway with a small limit on request bodies",
+        "llamacpp",
+        "transport.gateway",
+        "network",
+        ("client_max_body_size",),
+        {"gateway": "plain"},
+        gateway="small_bodies",
+        ran="no",
+    ),
+    Setup(
+        "gateway-redirects",
+        "a gateway that redirects generations",
+        "llamacpp",
+        "transport.wrong_route",
+        "client",
+        ("redirects to",),
+        {"gateway": "plain"},
+        gateway="redirects",
+        ran="no",
+    ),
+    Setup(
+        "gateway-logs-in",
+        "a gateway that redirects to its login page",
+        "llamacpp",
+        "transport.auth",
+        "client",
+        ("log in",),
+        {"gateway": "plain"},
+        gateway="logs_in",
+        ran="no",
+    ),
+)
+
 SETUPS: dict[str, Setup] = {
-    setup.name: setup for setup in (*LLAMA_SERVER, *MLX, *LLAMA_CPP_PYTHON, *GATEWAYS, *ADDRESSES, *CLIENTS, *OLLAMA)
+    setup.name: setup
+    for setup in (*LLAMA_SERVER, *MLX, *LLAMA_CPP_PYTHON, *GATEWAYS, *ADDRESSES, *CLIENTS, *OLLAMA, *MORE_GATEWAYS)
 }
 """The quick ones: seconds each."""
 
