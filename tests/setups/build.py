@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shlex
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 import httpx
 
+from probe.diagnose.around import KEPT
 from proxy.session import RecordingSession, SessionOptions
 from stacks.launch import LaunchOptions, running_server
 from tests.setups.gateways import gateway
@@ -34,14 +36,19 @@ class Standing:
     model: str
 
 
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 @contextlib.contextmanager
-def standing(setup: Setup) -> Iterator[Standing]:
-    """Start what the set-up says; everything is stopped again."""
+def standing(setup: Setup, port: int = 0) -> Iterator[Standing]:
+    """Start what the set-up says, at `port` where one is given; everything is stopped again."""
     with contextlib.ExitStack() as stack:
         if setup.no_server:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                url = f"http://127.0.0.1:{free.getsockname()[1]}"
+            url = f"http://127.0.0.1:{port or free_port()}"
             yield Standing(url, url, "canary")
             return
         if setup.stack.startswith("ollama"):
@@ -50,12 +57,12 @@ def standing(setup: Setup) -> Iterator[Standing]:
         canary = built(setup.model)
         gguf = setup.stack.startswith("llamacpp")
         path = canary.gguf if gguf else canary.folder
-        options = LaunchOptions(flags=setup.flags)
+        options = LaunchOptions(flags=setup.flags, port=0 if setup.gateway else port)
         server = stack.enter_context(running_server(setup.stack, path, options))
         model = _first_model(server.url) or "canary"
         url = server.url
         if setup.gateway is not None:
-            url = stack.enter_context(gateway(server.url, setup.gateway))
+            url = stack.enter_context(gateway(server.url, setup.gateway, port))
         yield Standing(url, server.url, model)
 
 
@@ -97,21 +104,22 @@ async def _record(client: Client, at: Standing, folder: Path, secret: Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a diagnosis said: exit code, the JSON object, and the text for people."""
+    """What a diagnosis said: exit code, the JSON object it keeps beside its run, the text for people, and the command
+    line. `places` are this machine's own words in that text, each with the word that stands for it."""
 
     code: int
     facts: dict[str, Any]
     text: str
     errors: str
+    command: str = ""
+    places: tuple[tuple[str, str], ...] = ()
 
 
-def diagnosed(setup: Setup, home: Path, *, texts: bool = False) -> Said:
-    """Build the set-up, run the command on it (`texts`: a second time for the text), take everything down again."""
-    with standing(setup) as at:
-        run = home / "client-run"
+def diagnosed(setup: Setup, home: Path, *, port: int = 0) -> Said:
+    """Build the set-up (at `port`, where one is given), run the command on it, take everything down again."""
+    with standing(setup, port) as at:
+        run = home / f"client-run{len(list(home.glob('client-run*')))}"
         if setup.client is not None:
-            number = len(list(home.glob("client-run*")))
-            run = home / f"client-run{number}"
             asyncio.run(_record(setup.client, at, run, {}))
         words = {
             "{url}": at.url,
@@ -121,13 +129,26 @@ def diagnosed(setup: Setup, home: Path, *, texts: bool = False) -> Said:
             "{authority}": at.url.partition("://")[2],
         }
         arguments = [_filled(each, words) for each in setup.arguments]
-        asked = _command(home, setup, *arguments, "--json")
-        text = _command(home, setup, *arguments).stdout if texts else ""
-    try:
-        facts = json.loads(asked.stdout)
-    except ValueError:
-        facts = {}
-    return Said(asked.returncode, facts, text, asked.stderr)
+        kept = set(home.glob(_KEPT))
+        done = _command(home, setup, *arguments)
+        facts = [json.loads(path.read_text(encoding="utf-8")) for path in set(home.glob(_KEPT)) - kept]
+        places = _places(setup, at, home, run)
+    command = shlex.join(["stacktap", "diagnose", *arguments])
+    return Said(done.returncode, facts[0] if facts else {}, done.stdout, done.stderr, command, places)
+
+
+_KEPT = f"data/stacktap/runs/*/{KEPT}"
+
+
+def _places(setup: Setup, at: Standing, home: Path, run: Path) -> tuple[tuple[str, str], ...]:
+    """This machine's words, the longest first, with what stands for them in a transcript."""
+    found = {str(run): "RUN", str(home): "HOME", str(Path.home()): "HOME", sys.executable: "python"}
+    for url, word in ((at.direct, "SERVER_PORT"), (at.url, "PORT")):
+        found[url.rpartition(":")[2]] = word
+    if not setup.no_server and not setup.stack.startswith("ollama"):
+        canary = built(setup.model)
+        found |= {str(canary.gguf): "MODEL.gguf", str(canary.folder): "MODEL_DIR"}
+    return tuple(sorted(found.items(), key=lambda pair: -len(pair[0])))
 
 
 def _filled(argument: str, words: Mapping[str, str]) -> str:
@@ -139,6 +160,9 @@ def _filled(argument: str, words: Mapping[str, str]) -> str:
 def _command(home: Path, setup: Setup, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "stacktap", "diagnose", *arguments]
     variables = environment(home, **{str(k): str(v) for k, v in setup.extra.items()})
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=setup.seconds, env=variables, check=False, cwd=home
-    )
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=setup.seconds, env=variables, check=False, cwd=home
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, "", f"it took longer than {setup.seconds:.0f} s")

@@ -49,6 +49,11 @@ class Setup:
     seconds: float = 120.0
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def heavy(self) -> bool:
+        """Whether its server takes minutes to start, now or once mended."""
+        return bool({self.stack, self.mended.get("stack")} & {"vllm", "sglang"})
+
 
 _WITHOUT = re.compile(r"without `(--?[^`]+)`")
 _WITH = re.compile(r"(?<!without )`(--?[^`]+)`")

@@ -39,6 +39,14 @@ def _bare() -> CanarySpec:
     return replace(default_spec(), name="canary-bare", template=PLAIN_TEMPLATE)
 
 
+ABOUT = {
+    "hermes": "writes a correct call",
+    "thinker": "thinks at length, then writes a correct call",
+    "talker": "writes prose and no call",
+    "bare": "writes a correct call; the template in its file renders no tools",
+}
+"""What each model of `SPECS` is, in words."""
+
 SPECS = {"hermes": default_spec, "thinker": _thinker, "talker": _talker, "bare": _bare}
 
 
