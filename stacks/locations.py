@@ -35,3 +35,8 @@ def server_logs_folder() -> Path:
 def canaries_folder() -> Path:
     """Return the cache of built canary models: they can be built again at any time."""
     return _base("XDG_CACHE_HOME", ".cache") / "canaries"
+
+
+def models_folder() -> Path:
+    """Return the cache of small real models that the tests use."""
+    return _base("XDG_CACHE_HOME", ".cache") / "models"

@@ -125,6 +125,11 @@ _REMEDIES = (
         "this version does not know that flag or value; see `vllm serve --help=all`",
     ),
     (r"invalid tool call parser", "this version has no such tool call parser: take one that the log lists"),
+    (
+        r"cannot be used with the tokenizer|could not locate .{0,80} tokens? .{0,80}in the tokenizer",
+        "that tool call parser is for other models (its marker tokens are not in this tokenizer): take the one of the"
+        " format that this model writes",
+    ),
     (r"requires --tool-call-parser", "give both: --enable-auto-tool-choice --tool-call-parser NAME"),
     (r"[Aa]ddress already in use", "the port was taken meanwhile: start again, or choose another with --port"),
     (

@@ -16,7 +16,7 @@ from probe.compare.targets import TargetSpec, distinct
 from probe.diagnose import asked
 from probe.diagnose.diagnosis import Diagnosis
 from probe.diagnose.looking import RecordLostError, Seen, calls_of, look
-from probe.diagnose.model_or_stack import examine_request
+from probe.diagnose.model_or_stack import examine_request, name_parser
 from probe.diagnose.triage import Triage
 from probe.diagnose.who import recognise
 from probe.target import Target
@@ -117,7 +117,7 @@ async def _asked(triage: Triage, target: TargetSpec, question: Question, known: 
         await examine_request(triage, seen, body, call_due=True)
         outcome = diagnosis.outcome or outcome
     else:
-        triage.conclude(outcome)
+        triage.conclude(outcome, await name_parser(triage, seen, body))
         rendered = await triage.target.asker.follow(triage.target.stack.render(body), probe="render")
         triage.prompt = rendered.text
     return Cell(

@@ -41,6 +41,11 @@ class Seen:
         return self.answer.header("x-stacktap-error") == "not_recorded"
 
     @property
+    def own_timeout(self) -> bool:
+        """Whether it was the asker that would not wait longer."""
+        return self.answer.failure == "timeout"
+
+    @property
     def called(self) -> bool:
         """Whether a usable call came in its field."""
         return self.outcome.name == "ok.native_call"
@@ -77,7 +82,23 @@ async def look(asker: Asker, ask: Ask, known_text: str | None = None, **tags: st
     outcome = classified.outcome
     if known_text is not None:
         outcome = sighted(classified.facts, outcome, known_text)
+    if answer.failure == "timeout" and outcome.name == "transport.client_gone":
+        outcome = _too_slow(outcome, answer)
     return Seen(answer, outcome, classified, exchange)
+
+
+def _too_slow(outcome: Outcome, answer: Answer) -> Outcome:
+    """Where the asker itself gave up waiting, the record shows a client that left: say what it waited for."""
+    return msgspec.structs.replace(
+        outcome,
+        code="timeout_read",
+        at_fault="undetermined",
+        confidence="medium",
+        decide_by=None,
+        detail=f"the answer was not complete after {answer.seconds:.0f} s, when the asking was given up",
+        remedy="look at the server's load and at the model's speed there; a smaller model, or fewer threads than there "
+        "are cores on a busy machine, may answer in time",
+    )
 
 
 def graded(outcome: Outcome, grade: Grade) -> Outcome:

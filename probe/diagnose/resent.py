@@ -9,7 +9,7 @@ from typing import Any
 from probe.asking import BudgetSpentError
 from probe.diagnose.diagnosis import Step
 from probe.diagnose.looking import look
-from probe.diagnose.model_or_stack import examine_request
+from probe.diagnose.model_or_stack import examine_request, name_parser, rambles
 from probe.diagnose.recorded import RunSaid
 from probe.diagnose.triage import Triage
 from results.exchange import Exchange
@@ -19,8 +19,11 @@ _OPEN = ("model", "nonresponse", "ok", "parser")
 """Layers in which only a comparison tells the model's doing from the stack's."""
 
 
-async def resend(triage: Triage, recorded: Exchange, said: RunSaid | None) -> bool:
-    """Send the recorded request again; True where that led to a verdict, False where it now works."""
+async def resend(triage: Triage, recorded: Exchange, said: RunSaid | None, *, chosen: bool = False) -> bool:
+    """Send the recorded request again; True where that led to a verdict, False where it now works.
+
+    `chosen`: the user named this very attempt as the one that went wrong, so that a call was due to a user's message.
+    """
     request = recorded.request
     if request is None or said is None or said.exemplar is None:
         return False
@@ -42,11 +45,17 @@ async def resend(triage: Triage, recorded: Exchange, said: RunSaid | None) -> bo
         found.notes.append(f"the recorded request failed with {before.name} and is answered well now ({seen.name})")
         return False
     body = _object(request.body)
-    if seen.outcome.layer in _OPEN and body is not None:
-        await examine_request(triage, seen, body)
+    if (seen.outcome.layer in _OPEN or rambles(seen)) and body is not None:
+        await examine_request(triage, seen, body, call_due=chosen and _ends_with_user(body))
     else:
-        triage.conclude(seen.outcome)
+        triage.conclude(seen.outcome, await name_parser(triage, seen, body or {}))
     return True
+
+
+def _ends_with_user(body: Mapping[str, Any]) -> bool:
+    messages = body.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    return isinstance(last, dict) and last.get("role") == "user"
 
 
 def _object(body: bytes) -> Mapping[str, Any] | None:

@@ -37,6 +37,7 @@ async def too_small(triage: Triage) -> bool:
     messages = asked.opening(triage.trigger)
     messages[0] = {"role": "system", "content": f"{messages[0]['content']} {filler}"}
     large = await triage.see("a prompt of an agent's size", stream=False, messages=messages)
+    triage.facts["room"] = str(AMPLE)
     triage.conclude(
         _verdict(large, context), [f"The context in force is {context} tokens; agents send more than that."]
     )

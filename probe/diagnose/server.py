@@ -83,7 +83,7 @@ async def diagnose(url: str, options: Options, tell: Callable[[Step], None] | No
             Asker(session, MAIN, budget=budget, headers=options.headers, numbers=numbers)
         )
         triage = await _begin(asker, found, options, tell or _silent)
-        if recorded is None or not await resend(triage, recorded, said):
+        if recorded is None or not await resend(triage, recorded, said, chosen=options.attempt is not None):
             await triage.examine()
         if found.outcome is not None and found.outcome.layer == "transport":
             await _look_around(session, asker, found)

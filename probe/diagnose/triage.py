@@ -14,7 +14,7 @@ from probe.asking import BudgetSpentError
 from probe.diagnose import asked
 from probe.diagnose.diagnosis import Diagnosis, Step
 from probe.diagnose.looking import Seen, calls_of, graded, look
-from probe.diagnose.model_or_stack import examine
+from probe.diagnose.model_or_stack import examine, name_parser, rambles, tools_present
 from probe.diagnose.pace import held_back
 from probe.diagnose.room import too_small
 from probe.diagnose.words import HEALTHY, cited_lines, headline, remedy
@@ -25,6 +25,8 @@ FIRST_TOKENS = 256
 """Output limit of the first request: enough for a call, little enough for a slow machine."""
 MORE_TOKENS = 2048
 """Limit of the second try, where thinking used up the first."""
+MORE_TEXT = 1024
+"""The same where plain text did."""
 
 _BEFORE_MODEL = ("gate", "request", "template", "engine")
 _CUT = ("nonresponse.reasoning_only", "truncation.output_budget", "truncation.cut_inside_call")
@@ -41,7 +43,8 @@ class Triage:
     tell: Callable[[Step], None]
     trigger: str = ""
     facts: dict[str, str] = field(default_factory=dict)
-    """What the remedies may name: parser (that fits), in_force (the parser), format, model, context, tokens."""
+    """What the remedies may name: parser (that fits), in_force (the parser), format, model, context, tokens (a
+    limit), room (the context to have)."""
     seen: dict[int, Seen] = field(default_factory=dict)
     """By attempt: what was asked and came back."""
     prompt: str | None = None
@@ -67,9 +70,14 @@ class Triage:
             self.diagnosis.headline = "No verdict: the replayed server holds no answer to this request."
             return
         if first.name in _CUT and first.outcome.at_fault != "client":
+            if rambles(first) and await tools_present(self, first, first.answer.ask.body or {}) is False:
+                return
             first = await self._with_more_room(first)
         if not first.called:
             await self._not_called(first)
+            return
+        # A model that has learnt to call, or is told in the question how to, may call what it never was shown.
+        if await tools_present(self, first, first.answer.ask.body or {}, by_count=False) is False:
             return
         if not await self._stream_agrees(first) or await held_back(self, first) or await too_small(self):
             return
@@ -114,16 +122,20 @@ class Triage:
 
     async def _with_more_room(self, first: Seen) -> Seen:
         """Ask again with a larger limit: thinking may have used up the first one."""
-        wider = await self.see("the same with more room", stream=False, max_tokens=MORE_TOKENS)
+        limit = MORE_TEXT if rambles(first) else MORE_TOKENS
+        wider = await self.see("the same with more room", stream=False, max_tokens=limit)
+        if wider.own_timeout:
+            self.diagnosis.notes.append(f"{limit} tokens were not written within {wider.answer.seconds:.0f} s")
+            return first
         written = wider.completion_tokens
         if wider.called:
             spent = f"{written} tokens" if written else "more tokens"
             self.diagnosis.notes.append(
                 f"this model needs {spent} for one call (thinking included): agents with a lower output limit get none"
             )
-        elif written is not None and first.completion_tokens == written < MORE_TOKENS:
+        elif written is not None and first.completion_tokens == written < limit:
             self.facts["tokens"] = str(written)
-            said = f"the server ends every answer at {written} tokens, although the request allows {MORE_TOKENS}"
+            said = f"the server ends every answer at {written} tokens, although the request allows {limit}"
             return replace(
                 wider, outcome=msgspec.structs.replace(wider.outcome, at_fault="config", decide_by=None, detail=said)
             )
@@ -143,6 +155,7 @@ class Triage:
         explained = []
         if control.ok:
             explained = ["Without tools the same model on the same server answers."]
+            explained += await name_parser(self, first, first.answer.ask.body or {})
             self.conclude(graded(first.outcome, "differential"), explained)
         elif control.name == first.name:
             self.conclude(first.outcome, ["Without tools it is the same."])

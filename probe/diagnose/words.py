@@ -56,11 +56,19 @@ _GENERAL = {
     "truncation.output_budget": "raise the output limit (max_tokens) of the request",
     "truncation.cut_inside_call": "raise the output limit (max_tokens) of the request",
 }
+_WITH_KEY = "; this command sends one with --api-key-env NAME (a variable that holds it) or --header"
 
 
 def remedy(outcome: Outcome, stack: ServingStack, facts: dict[str, str]) -> str:
     """What to change: in the stack's own words, else what the verdict says, else what holds everywhere."""
-    return stack.remedy(outcome.name, facts) or outcome.remedy or _GENERAL.get(outcome.name, "")
+    # Dropped by a parser of another format: that parser is what to change, as where the call stays in the text.
+    misfit = outcome.name == "parser.dropped" and outcome.at_fault == "config"
+    said = (
+        stack.remedy("parser.left_as_text" if misfit else outcome.name, facts)
+        or outcome.remedy
+        or _GENERAL.get(outcome.name, "")
+    )
+    return said + _WITH_KEY if outcome.name == "transport.auth" and "--api-key-env" not in said else said
 
 
 _QUOTED = 160

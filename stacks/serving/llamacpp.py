@@ -66,7 +66,7 @@ REMEDIES: Remedies = {
     "(`--chat-template-file`), or offer the tool it calls",
     "engine.oom": "start llama-server with a smaller context (`-c 4096`), fewer slots (`-np 1`) or a smaller "
     "quantization",
-    "request.context_exceeded": "start llama-server with a larger context, `-c {tokens}` or more (with `-np N` the "
+    "request.context_exceeded": "start llama-server with a larger context, `-c {room}` or more (with `-np N` the "
     "context is divided by N), or send less",
     "truncation.context_cut_silently": "start llama-server with a larger context (`-c`) and without `--context-shift`",
     "truncation.output_budget": "raise max_tokens (llama-server: `-n -1` sets no limit of its own)",

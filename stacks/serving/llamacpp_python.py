@@ -33,7 +33,7 @@ REMEDIES: Remedies = {
     "template.system_dropped": "this chat format has no system role: start llama-cpp-python with another "
     "`--chat_format` (`chatml`)",
     "template.drift": "start llama-cpp-python without `--chat_format`, so that the file's own template is used",
-    "request.context_exceeded": "start llama-cpp-python with `--n_ctx {tokens}` or more (its default is 2048; 0 takes "
+    "request.context_exceeded": "start llama-cpp-python with `--n_ctx {room}` or more (its default is 2048; 0 takes "
     "the model's own), or send less",
     "truncation.output_budget": "raise max_tokens (`/v1/completions` stops at 16 where none is sent)",
     "truncation.cut_inside_call": "raise max_tokens",

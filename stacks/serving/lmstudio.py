@@ -35,8 +35,8 @@ REMEDIES: Remedies = {
     "template.tools_absent": "take a model whose template has tools (the hammer in the app), or override the Prompt "
     "Template in My Models",
     "template.system_dropped": "override the Prompt Template in the app (My Models)",
-    "request.context_exceeded": "reload the model with a larger context: `lms load {model} --context-length {tokens}`",
-    "truncation.context_cut_silently": "reload with a larger context (`lms load {model} --context-length {tokens}`), "
+    "request.context_exceeded": "reload the model with a larger context: `lms load {model} --context-length {room}`",
+    "truncation.context_cut_silently": "reload with a larger context (`lms load {model} --context-length {room}`), "
     "and set Context Overflow to `Stop at Limit`",
     "truncation.output_budget": "raise max_tokens",
     "truncation.cut_inside_call": "raise max_tokens",

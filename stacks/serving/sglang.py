@@ -59,7 +59,7 @@ REMEDIES: Remedies = {
     "template.system_dropped": "start SGLang with a `--chat-template` that has a system role",
     "template.drift": "start SGLang without `--chat-template`; send `continue_final_message` where the last message is "
     "the assistant's (it is turned into a user's)",
-    "request.context_exceeded": "start SGLang with `--context-length {tokens}` or more, or send less",
+    "request.context_exceeded": "start SGLang with `--context-length {room}` or more, or send less",
     "truncation.context_cut_silently": "start SGLang without `--allow-auto-truncate`, and with a larger "
     "`--context-length`",
     "request.invalid_schema": "correct the schema that the message names (it must be valid JSON Schema 2020-12)",

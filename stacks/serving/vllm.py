@@ -56,7 +56,7 @@ REMEDIES: Remedies = {
     "`--chat-template FILE.jinja`",
     "template.system_dropped": "start vLLM with a `--chat-template` that has a system role",
     "template.drift": "start vLLM without `--chat-template`, so that the model's own template is used",
-    "request.context_exceeded": "start vLLM with `--max-model-len {tokens}` or more, or send less",
+    "request.context_exceeded": "start vLLM with `--max-model-len {room}` or more, or send less",
     "request.invalid_param": "correct the field that the message names (`tools: []` and stream_options without stream "
     "are refused, too)",
     "request.invalid_schema": "simplify the schema, or start vLLM with `--structured-outputs-config.backend guidance`",

@@ -11,7 +11,8 @@ _NO_CHOICE = frozenset(("required", "qwen25"))
 """`required` is no parser but a tool choice; `qwen25` is SGLang's deprecated name of `qwen`."""
 
 Remedies = Mapping[str, str]
-"""Outcome (`layer.code`) to text. `{parser}`, `{format}`, `{model}`, `{context}` and `{tokens}` are filled in."""
+"""Outcome (`layer.code`) to text. `{parser}`, `{format}`, `{model}`, `{context}`, `{tokens}` and `{room}` (the context
+to have) are filled in."""
 
 
 def call_format(facts: Mapping[str, str]) -> CallFormat | None:
@@ -53,6 +54,7 @@ def fill(text: str | None, facts: Mapping[str, str], parser: str | None, no_pars
         "model": facts.get("model") or "MODEL",
         "context": facts.get("context") or "N",
         "tokens": facts.get("tokens") or "the prompt's length",
+        "room": facts.get("room") or facts.get("tokens") or "the prompt's length",
     }
     for name, value in values.items():
         text = text.replace("{" + name + "}", value)

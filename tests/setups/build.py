@@ -19,7 +19,7 @@ import httpx
 
 from probe.diagnose.around import KEPT
 from proxy.session import RecordingSession, SessionOptions
-from stacks.launch import LaunchOptions, running_server
+from stacks.launch import LaunchOptions, RunningServer, running_server
 from tests.setups.gateways import gateway
 from tests.setups.model import Client, Setup
 from tests.setups.models import built
@@ -43,9 +43,40 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
+class Kept:
+    """One server that stays between set-ups which want the very same one; the next other one replaces it."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._open = contextlib.ExitStack()
+        self._server: RunningServer | None = None
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._open.close()
+        self._server = None
+
+    def at(self, setup: Setup) -> RunningServer:
+        """The server of a set-up, running."""
+        if self._server is None or self._key != setup.server:
+            self._open.close()
+            self._server = None
+            self._server = self._open.enter_context(_started(setup))
+            self._key = setup.server
+        return self._server
+
+
+def _started(setup: Setup, port: int = 0) -> contextlib.AbstractContextManager[RunningServer]:
+    canary = built(setup.model)
+    path = canary.gguf if setup.stack.startswith("llamacpp") else canary.folder
+    return running_server(setup.stack, path, LaunchOptions(flags=setup.flags, port=port))
+
+
 @contextlib.contextmanager
-def standing(setup: Setup, port: int = 0) -> Iterator[Standing]:
-    """Start what the set-up says, at `port` where one is given; everything is stopped again."""
+def standing(setup: Setup, port: int = 0, kept: Kept | None = None) -> Iterator[Standing]:
+    """Start what the set-up says, at `port` where one is given; all is stopped again, but a `kept` server."""
     with contextlib.ExitStack() as stack:
         if setup.no_server:
             url = f"http://127.0.0.1:{port or free_port()}"
@@ -54,11 +85,8 @@ def standing(setup: Setup, port: int = 0) -> Iterator[Standing]:
         if setup.stack.startswith("ollama"):
             yield stack.enter_context(_replayed(setup.stack.partition(" ")[2], setup.model))
             return
-        canary = built(setup.model)
-        gguf = setup.stack.startswith("llamacpp")
-        path = canary.gguf if gguf else canary.folder
-        options = LaunchOptions(flags=setup.flags, port=0 if setup.gateway else port)
-        server = stack.enter_context(running_server(setup.stack, path, options))
+        own_port = 0 if setup.gateway else port
+        server = kept.at(setup) if kept is not None else stack.enter_context(_started(setup, own_port))
         model = _first_model(server.url) or "canary"
         url = server.url
         if setup.gateway is not None:
@@ -102,6 +130,11 @@ async def _record(client: Client, at: Standing, folder: Path, secret: Mapping[st
                 await sender.post(url, content=body, headers=headers)
 
 
+def send_recorded(client: Client, url: str, folder: Path, model: str = "m") -> None:
+    """Send a client's request to a server through a recording in `folder`."""
+    asyncio.run(_record(client, Standing(url, url, model), folder, {}))
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a diagnosis said: exit code, the JSON object it keeps beside its run, the text for people, and the command
@@ -115,9 +148,9 @@ class Said:
     places: tuple[tuple[str, str], ...] = ()
 
 
-def diagnosed(setup: Setup, home: Path, *, port: int = 0) -> Said:
+def diagnosed(setup: Setup, home: Path, *, port: int = 0, kept: Kept | None = None) -> Said:
     """Build the set-up (at `port`, where one is given), run the command on it, take everything down again."""
-    with standing(setup, port) as at:
+    with standing(setup, port, kept) as at:
         run = home / f"client-run{len(list(home.glob('client-run*')))}"
         if setup.client is not None:
             asyncio.run(_record(setup.client, at, run, {}))

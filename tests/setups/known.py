@@ -5,17 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from probe.diagnose.asked import opening
-from probe.known_answer import WEATHER_TOOL
-from tests.setups.model import Client, Setup
+from tests.setups.heavy import HEAVY
+from tests.setups.model import Client, Setup, request
 from tests.setups.models import PLAIN_TEMPLATE, RESPELLED_TEMPLATE
 
 _WITH_RUN = ("{url}", "--run", "{run}", "--model", "{model}")
-
-
-def request(**changes: Any) -> dict[str, Any]:
-    """A client's chat request with one tool; `changes` to its fields (None: left out)."""
-    body = {"messages": opening(), "tools": [WEATHER_TOOL], "temperature": 0, "max_tokens": 256} | changes
-    return {name: value for name, value in body.items() if value is not None}
 
 
 def _turns(arguments: Any, **result: Any) -> list[dict[str, Any]]:
@@ -468,3 +462,7 @@ OLLAMA = (
 SETUPS: dict[str, Setup] = {
     setup.name: setup for setup in (*LLAMA_SERVER, *MLX, *LLAMA_CPP_PYTHON, *GATEWAYS, *ADDRESSES, *CLIENTS, *OLLAMA)
 }
+"""The quick ones: seconds each."""
+
+HEAVY_SETUPS: dict[str, Setup] = {setup.name: setup for setup in HEAVY}
+"""Those on vLLM and SGLang: minutes each, unless they share a server (`together.all_said`)."""

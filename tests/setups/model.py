@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from probe.diagnose.asked import opening
+from probe.known_answer import WEATHER_TOOL
+
 Flags = tuple[str, ...]
+
+
+def request(**changes: Any) -> dict[str, Any]:
+    """A client's chat request with one tool; `changes` to its fields (None: left out)."""
+    body = {"messages": opening(), "tools": [WEATHER_TOOL], "temperature": 0, "max_tokens": 256} | changes
+    return {name: value for name, value in body.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,7 @@ class Setup:
 
     `flags` of the server; `model` a key of `models.MODELS`; `gateway` a key of `gateways.GATEWAYS` in front of it;
     `arguments` of the diagnosis, where {url}, {direct}, {run} are filled in. `no_server`: only the URL is given.
+    `heavy`: its server takes a minute or more to start, so it stands in a list of its own.
     """
 
     name: str
@@ -47,12 +57,13 @@ class Setup:
     grades: tuple[str, ...] = ("observed", "differential", "known-answer")
     ran: str | None = None
     seconds: float = 120.0
+    heavy: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def heavy(self) -> bool:
-        """Whether its server takes minutes to start, now or once mended."""
-        return bool({self.stack, self.mended.get("stack")} & {"vllm", "sglang"})
+    def server(self) -> tuple[str, str, Flags]:
+        """What is started for it: set-ups that agree in this can share one server."""
+        return self.stack, self.model, self.flags
 
 
 _WITHOUT = re.compile(r"without `(--?[^`]+)`")

@@ -15,8 +15,7 @@ from typing import Any
 from tests.setups.build import Said
 from tests.setups.check import mended
 from tests.setups.gateways import GATEWAYS
-from tests.setups.known import request
-from tests.setups.model import Client, Setup
+from tests.setups.model import Client, Setup, request
 from tests.setups.models import ABOUT
 from tests.support.servers import ROOT
 
@@ -71,8 +70,8 @@ def construction(setup: Setup) -> dict[str, str]:
 
 
 def _short(word: str, most: int = 70) -> str:
-    """On one line, with its middle left out where it is long."""
-    word = " ".join(word.split())
+    """On one line, with its middle left out where it is long; of a file only its name."""
+    word = Path(word).name if word.startswith("/") else " ".join(word.split())
     return word if len(word) <= most else f"{word[: most // 2]} ... {word[-most // 2 :]}"
 
 

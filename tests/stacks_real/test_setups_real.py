@@ -15,7 +15,7 @@ from tests.setups.known import SETUPS
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-@pytest.mark.parametrize("name", [name for name, setup in SETUPS.items() if not setup.heavy])
+@pytest.mark.parametrize("name", SETUPS)
 def test_the_fault_is_named_and_the_printed_remedy_heals_it(name: str) -> None:
     try:
         before, after = both(SETUPS[name])

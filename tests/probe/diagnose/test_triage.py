@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,9 @@ from results.manifest import known
 from results.outcomes import Evidence
 from results.reader import RunReader
 from stacks.serving.base import ModelIdentity
+from stacks.serving.vllm import VLLM
 from tests.support.reading_back import reads_back
-from tests.support.simulated import GOOD, call, completion, error, simulated_target
+from tests.support.simulated import GOOD, SimulatedStack, call, completion, error, simulated_target
 
 Answered = dict[str, Any] | web.StreamResponse
 
@@ -297,3 +298,84 @@ async def test_a_budget_that_runs_out_ends_the_examination_with_what_is_known(tm
     assert found.headline.startswith("No verdict")
     assert any("budget" in note for note in found.notes)
     assert "No verdict" in text(found)
+
+
+async def test_a_call_from_a_prompt_without_the_tools_is_no_health(tmp_path: Path) -> None:
+    found = await examined(tmp_path, calling, render=lambda body: "<|user|>hi")
+    assert found.outcome is not None
+    assert (found.outcome.name, found.outcome.at_fault) == ("template.tools_absent", "config")
+    assert "a call came all the same" in found.outcome.detail
+
+
+class NamedVLLM(SimulatedStack):
+    """The simulated stack with vLLM's name and words."""
+
+    def remedy(self, outcome: str, facts: Mapping[str, str]) -> str | None:
+        return VLLM().remedy(outcome, facts)
+
+
+@pytest.mark.parametrize("written", [GOOD, "Nothing to call."])
+async def test_a_server_without_a_parser_is_asked_what_the_model_writes(written: str, tmp_path: Path) -> None:
+    def parserless(body: dict[str, Any]) -> Answered:
+        if body.get("tools") and body.get("tool_choice", "auto") != "none":
+            return error('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set')
+        return completion(written)
+
+    found = await examined(tmp_path, parserless, stack=NamedVLLM(name="vllm"))
+    assert found.outcome is not None
+    assert (found.outcome.name, found.outcome.grade) == ("gate.parser_not_configured", "differential")
+    wanted = "hermes" if written == GOOD else "NAME"
+    assert f"`--enable-auto-tool-choice --tool-call-parser {wanted}`" in found.remedy
+    assert any("the model writes a call" in sentence for sentence in found.explained) is (written == GOOD)
+
+
+RAMBLING = "Paris is a city, and its weather is a weather, and " * 20
+
+
+def rambling(body: dict[str, Any]) -> Answered:
+    return completion(RAMBLING, finish="length", spent=body.get("max_tokens", 4096))
+
+
+async def test_a_model_that_rambles_without_the_tools_in_its_prompt_is_not_blamed(tmp_path: Path) -> None:
+    found = await examined(tmp_path, rambling, render=lambda body: "<|user|>hi")
+    assert found.outcome is not None
+    assert (found.outcome.name, found.outcome.at_fault) == ("template.tools_absent", "config")
+    assert found.generations <= 1
+
+
+async def test_a_model_that_rambles_with_the_tools_in_its_prompt_is(tmp_path: Path) -> None:
+    found = await examined(tmp_path, rambling, render=shown, write=lambda body: RAMBLING)
+    assert found.outcome is not None
+    assert (found.outcome.name, found.outcome.at_fault, found.outcome.confidence) == (
+        "model.no_call",
+        "model",
+        "medium",
+    )
+    assert any("ended by a limit" in note for note in found.notes)
+
+
+async def test_an_answer_that_was_not_waited_for_is_not_laid_on_the_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Endless(web.StreamResponse):
+        async def prepare(self, request: web.BaseRequest) -> Any:
+            writer = await super().prepare(request)
+            await asyncio.sleep(5)
+            return writer
+
+    monkeypatch.setattr("probe.asking.ANSWER_SECONDS", 0.3)
+    found = await examined(tmp_path, lambda body: Endless(headers={"content-type": "application/json"}))
+    assert found.outcome is not None
+    assert (found.outcome.name, found.outcome.at_fault) == ("transport.timeout_read", "undetermined")
+
+
+async def test_the_context_that_a_remedy_names_is_a_number(tmp_path: Path) -> None:
+    def small(body: dict[str, Any]) -> Answered:
+        if len(json.dumps(body)) > 2000:
+            return error("This model's maximum context length is 512 tokens. However, your prompt has more.")
+        return calling(body)
+
+    found = await examined(tmp_path, small, context=512, stack=NamedVLLM(name="vllm"))
+    assert found.outcome is not None
+    assert found.outcome.name == "request.context_exceeded"
+    assert "`--max-model-len 32768`" in found.remedy
