@@ -110,9 +110,4 @@ class StringMap:
         """Body byte range of the characters first..last (last exclusive)."""
         if last <= first:
             return self.offset(first), self.offset(first)
-        slot = bisect_right(self._text, last - 1) - 1
-        end = self.offset(last - 1) + 1
-        following = slot + 1
-        if following < len(self._text) and self._text[following] <= last:
-            end = self._start + self._raw[following]
-        return self.offset(first), max(end, self.offset(last))
+        return self.offset(first), max(self.offset(last - 1) + 1, self.offset(last))

@@ -24,6 +24,8 @@ for name in sys.argv[2:]:
 PACKAGES = ("results", "stacks", "proxy", "probe")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("package", PACKAGES)
 def test_each_module_can_be_imported_first(package: str) -> None:
     names = [found.name for found in pkgutil.walk_packages([str(ROOT / package)], f"{package}.")]

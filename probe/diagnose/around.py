@@ -110,7 +110,8 @@ def last_said(diagnosis: Diagnosis, own: Path, base: Path | None = None) -> str:
             earlier = json.loads((run.path / KEPT).read_text(encoding="utf-8"))
             if (earlier["url"], earlier["model"]) == (diagnosis.url, diagnosis.model):
                 outcome = earlier["outcome"]
-                return "healthy" if outcome is None else f"{outcome['layer']}.{outcome['code']}"
+                good = "healthy" if earlier["healthy"] else "no verdict"
+                return good if outcome is None else f"{outcome['layer']}.{outcome['code']}"
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return ""

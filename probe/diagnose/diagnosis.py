@@ -26,7 +26,7 @@ class Step:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """`outcome` None: nothing wrong was found."""
+    """`outcome` None: nothing wrong was found, or (`undecided`) no verdict was reached."""
 
     url: str
     model: str
@@ -51,16 +51,17 @@ class Diagnosis:
     requests: int = 0
     generations: int = 0
     seconds: float = 0.0
+    undecided: bool = False
 
     @property
     def healthy(self) -> bool:
         """Whether a tool call arrives, plain and streamed, and a tool result goes back."""
-        return self.outcome is None
+        return self.outcome is None and not self.undecided
 
     @property
     def exit_code(self) -> int:
-        """0 fine, 1 findings."""
-        return 0 if self.healthy else 1
+        """0 fine, 1 findings, 3 no verdict."""
+        return 3 if self.undecided and self.outcome is None else int(self.outcome is not None)
 
     def facts(self) -> dict[str, Any]:
         """As a JSON object (`version` is the version of this shape)."""
@@ -80,9 +81,11 @@ def asdict_without_outcome(diagnosis: Diagnosis) -> dict[str, Any]:
     return facts
 
 
-def verdict_word(outcome: Outcome | None) -> str:
-    """`layer.code`, or `healthy`."""
-    return "healthy" if outcome is None else outcome.name
+def verdict_word(diagnosis: Diagnosis) -> str:
+    """`layer.code`, `healthy`, or `no verdict`."""
+    if diagnosis.outcome is not None:
+        return diagnosis.outcome.name
+    return "healthy" if diagnosis.healthy else "no verdict"
 
 
 _RAN = {"yes": "yes", "no": "no: it never ran", "unknown": "not known"}
@@ -111,7 +114,7 @@ def text(diagnosis: Diagnosis) -> str:
         lines.append(f"  decide by  {diagnosis.decide_by}")
     lines += [f"  note       {note}" for note in diagnosis.notes]
     if diagnosis.before:
-        lines += ["", f"before: {diagnosis.before}; now: {verdict_word(outcome)}"]
+        lines += ["", f"before: {diagnosis.before}; now: {verdict_word(diagnosis)}"]
     asked = f"{diagnosis.requests} requests, {diagnosis.generations} of them generations, {diagnosis.seconds:.1f} s"
     return "\n".join([*lines, "", f"{asked}; recorded: {diagnosis.folder}" if diagnosis.requests else asked])
 

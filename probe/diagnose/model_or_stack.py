@@ -11,6 +11,7 @@ import msgspec
 from probe.diagnose.asked import as_openai
 from probe.diagnose.diagnosis import Step
 from probe.diagnose.looking import Seen, look
+from probe.diagnose.on_ollama import OFFER, known_answer
 from probe.differential import Differential, differential
 from probe.result import ProbeEvidence
 from proxy.classify.sighted import sighted
@@ -68,6 +69,7 @@ async def examine_request(triage: Triage, seen: Seen, body: Mapping[str, Any], *
     found = await differential(triage.target, {**form, "max_tokens": RAW_TOKENS}) if form is not None else None
     if found is None or found.wrote is None or found.outcome is None:
         _undecided(triage, seen, found, call_due=call_due)
+        await _by_known_answer(triage)
         return
     _decided(triage, seen, found, present, call_due=call_due)
 
@@ -144,6 +146,37 @@ def _as_evidence(cited: ProbeEvidence) -> Evidence:
         quote=cited.quote,
         why="what the model wrote, by another channel",
     )
+
+
+async def _by_known_answer(triage: Triage) -> None:
+    """A verdict that is still open, on a server where a known-answer model can be installed: let that decide."""
+    open_verdict = triage.diagnosis.outcome
+    if open_verdict is None or not open_verdict.undetermined or triage.target.stack.name != "ollama":
+        return
+    seen = await known_answer(triage)
+    if seen is None:
+        if not triage.target.asker.budget.disruptive:
+            triage.diagnosis.decide_by = OFFER
+        return
+    if seen.called:
+        said = "A known correct call arrives behind the same template and parser: the model wrote none."
+        outcome = msgspec.structs.replace(
+            open_verdict,
+            layer="model",
+            code="no_call",
+            at_fault="model",
+            model_ran="yes",
+            grade="known-answer",
+            decide_by=None,
+            remedy=None,
+            evidence=(*open_verdict.evidence[:2], *seen.outcome.evidence[:1]),
+            confidence="medium",
+        )
+        triage.conclude(outcome, [said])
+        return
+    if not seen.ok:
+        said = "A known correct call does not arrive behind the same template and parser: the model is not to blame."
+        triage.conclude(seen.outcome, [said])
 
 
 def _undecided(triage: Triage, seen: Seen, found: Differential | None, *, call_due: bool) -> None:

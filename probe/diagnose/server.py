@@ -185,7 +185,7 @@ def _keep(found: Diagnosis, folder: Path) -> None:
     """Lay the diagnosis beside its run, after looking up what the last one said."""
     found.folder = str(folder)
     found.before = last_said(found, folder)
-    if found.before == verdict_word(found.outcome):
+    if found.before == verdict_word(found):
         found.before = ""
     with open(os.open(folder / KEPT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
         out.write(json.dumps(found.facts(), ensure_ascii=False, indent=1) + "\n")

@@ -63,11 +63,13 @@ class Triage:
             self.diagnosis.notes.append(f"not everything was looked at: {spent}")
             if not self.diagnosis.headline:
                 self.diagnosis.headline = "No verdict: the budget ended before one was reached."
+                self.diagnosis.undecided = True
 
     async def _examine(self) -> None:
         first = await self.see("tools offered, plain", stream=False)
         if first.not_recorded:
             self.diagnosis.headline = "No verdict: the replayed server holds no answer to this request."
+            self.diagnosis.undecided = True
             return
         if first.name in _CUT and first.outcome.at_fault != "client":
             if rambles(first) and await tools_present(self, first, first.answer.ask.body or {}) is False:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from probe.canary import member_spec
 from probe.diagnose.diagnosis import Step
-from probe.fingerprinting import launch_command, look_at
+from probe.fingerprinting import launch_command, look_at, upstream_facts
 from stacks.serving.base import Ask
 from stacks.serving.registry import serving_stack
 
@@ -28,6 +28,7 @@ async def recognise(triage: Triage, wanted: str | None) -> None:
     target.stack = serving_stack(fingerprint.stack or "openai")
     target.version = fingerprint.version
     found.stack, found.version = fingerprint.what, str(fingerprint.version.value or "")
+    target.asker.session.learn(upstream.name, upstream_facts(server))
     behind = f" behind {fingerprint.gateway}" if fingerprint.gateway else ""
     triage.note(Step("who answers", f"{found.stack} {found.version}".strip() + behind))
     found.notes += fingerprint.notes

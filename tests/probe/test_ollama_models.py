@@ -241,7 +241,7 @@ def test_ctrl_c_removes_the_model(server: SimulatedOllama, canary: BuiltCanary) 
         name = child.stdout.readline().strip()
         assert f"{name}:latest" in server.models
         child.send_signal(signal.SIGINT)
-        child.wait(timeout=20)
+        child.wait(timeout=60)
     finally:
         with contextlib.suppress(ProcessLookupError):
             child.kill()

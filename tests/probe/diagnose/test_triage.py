@@ -296,6 +296,8 @@ async def test_a_long_stream_that_brings_nothing_in_time_is_not_taken_for_a_heal
 async def test_a_budget_that_runs_out_ends_the_examination_with_what_is_known(tmp_path: Path) -> None:
     found = await examined(tmp_path, calling, budget=Budget(requests=1))
     assert found.headline.startswith("No verdict")
+    assert not found.healthy
+    assert found.exit_code == 3
     assert any("budget" in note for note in found.notes)
     assert "No verdict" in text(found)
 

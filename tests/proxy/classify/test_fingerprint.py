@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from proxy.classify.fingerprint import deep_messages, fingerprint
 
+from proxy.classify.error_texts import deep_messages
 from stacks.dialects import assemble
+from stacks.serving.traffic import stack_of_exchange
 from tests.proxy.classify.exchanges import chat, message
 
 
@@ -15,7 +16,7 @@ def told(mark: str | None = None, path: str = "/v1/chat/completions", more: Any 
     answer = message("Hi.") | ({"system_fingerprint": mark} if mark is not None else {}) | (more or {})
     given = {"content-type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
     wire = chat(answer, path=path, headers=given).wire
-    return fingerprint(wire, assemble(wire))
+    return stack_of_exchange(wire, assemble(wire))
 
 
 @pytest.mark.parametrize(
@@ -60,13 +61,13 @@ def test_what_else_gives_a_stack_away() -> None:
     assert told(more={"timing": {"predicted_n": 3}}) == ""
     ollama = {"model": "m", "created_at": "x", "message": {"role": "assistant", "content": "Hi."}, "done": True}
     wire = chat(ollama, path="/api/chat").wire
-    assert fingerprint(wire, assemble(wire)) == "ollama"
+    assert stack_of_exchange(wire, assemble(wire)) == "ollama"
     wire = chat({"error": "registry.ollama.ai/library/m does not support tools"}, status=400).wire
-    assert fingerprint(wire, assemble(wire)) == "ollama"
+    assert stack_of_exchange(wire, assemble(wire)) == "ollama"
 
 
-def test_the_server_header_goes_before_the_mark_and_the_mark_before_the_rest() -> None:
-    assert told("vllm-0.11", server="llama.cpp") == "llamacpp"
+def test_a_claimed_header_does_not_beat_what_the_body_shows() -> None:
+    assert told("vllm-0.11", server="llama.cpp") == "vllm"
     assert told("vllm-0.11", server="BaseHTTP/0.6") == "vllm"
     assert told("vllm-0.11", more={"timings": {}}) == "vllm"
 

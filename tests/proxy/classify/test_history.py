@@ -138,3 +138,10 @@ def test_the_place_reads_again() -> None:
     found = broken_turns(Facts(view).request)
     cited = Facts(view).cite_request(found[0].path)
     assert cited.quote == json.dumps('{"a"')
+
+
+def test_only_some_dialects_want_content_in_every_message() -> None:
+    body = {"model": "m", "input": [{"type": "message", "role": "user"}]}
+    view = chat({}, path="/v1/responses", messages=None, tools=None, **body)
+    assert [each.kind for each in broken_turns(Facts(view).request)] == []
+    assert [each.kind for each in broken({"role": "user"}, path="/api/chat")] == ["content_missing"]

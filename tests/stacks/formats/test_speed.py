@@ -69,7 +69,8 @@ def test_growth_is_linear(name: str) -> None:
     small = PREFIXES.get(name, "") + piece * (20_000 // len(piece))
     large = PREFIXES.get(name, "") + piece * (320_000 // len(piece))
     _seconds(small)
-    assert _seconds(large) < 60 * max(_seconds(small), 0.002)
+    least = min(_seconds(large) for _ in range(2))
+    assert least < 60 * max(_seconds(small), 0.002)
 
 
 def test_one_large_argument() -> None:
