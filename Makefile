@@ -10,7 +10,7 @@ space := $(empty) $(empty)
 MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents versus peers engine-mlx engine-llamacpp lock models clean
+.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents versus peers engine-mlx engine-llamacpp lock models clean truth-table diagnoses
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -49,6 +49,14 @@ HEAVY ?= vllm sglang
 
 test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) models ## Tests on vLLM and SGLang, minutes each (HEAVY=vllm for one)
 	$(BIN)/python -m pytest -m real tests/stacks_real/test_heavy_*.py -rs -k "$(subst $(space), or ,$(strip $(HEAVY)))"
+
+truth-table: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang ## Measure what real servers return for known texts; goes on where it stopped; results/published/truth_table
+	$(BIN)/python -m probe.truth_table --heavy
+
+SETUPS ?=
+
+diagnoses: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python ## Build every broken set-up, diagnose and mend it; writes docs/diagnoses.md (SETUPS="raw key": only these)
+	$(BIN)/python -m tests.setups $(SETUPS) --write docs/diagnoses.md
 
 kill-test: $(READY) ## 200 recordings killed with -9 at random moments
 	STACKTAP_KILLS=200 $(BIN)/python -m pytest tests/proxy/test_killed.py --timeout 1200

@@ -66,6 +66,7 @@ def _of_server(found: Fingerprint, stack: ServingStack, models: Sequence[Model])
 
 def _of_model(stack: ServingStack, identity: ModelIdentity, command: Sequence[str]) -> Iterator[Complaint]:
     facts = {"model": identity.name, "tokens": _AGENT_CONTEXT, "context": str(identity.context_length.value or "")}
+    facts |= {"in_force": str(identity.parser.value)} if identity.parser.value else {}
 
     def complaint(level: Literal["finding", "note"], what: str, outcome: str) -> Complaint:
         return Complaint(level, what, stack.remedy(outcome, facts) or "", identity.name, outcome)

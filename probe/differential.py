@@ -83,9 +83,10 @@ async def differential(target: Target, request: Mapping[str, Any] | None = None)
         evidence = delivered.cite_error()
         result = ran(NAME, "refused", why, reply=delivered, source="error answer", evidence=evidence)
         return Differential(result, delivered, outcome=judged)
-    if delivered.answer.failure == "timeout":
-        why = f"the chat endpoint gave no answer within {delivered.answer.seconds:.0f} s"
-        return Differential(ran(NAME, "unknown", why, source="no answer"), delivered, tried=(why,))
+    if delivered.answer.status is None and delivered.answer.failure == "timeout":
+        # Whatever else is asked of a server that hangs costs as long again and shows nothing.
+        why = f"asked once more, the chat endpoint brought nothing within {delivered.answer.seconds:.0f} s"
+        return Differential(ran(NAME, "unknown", why, reply=delivered), delivered, tried=(why,))
     search = _Search(target, body, delivered)
     for channel in (_by_raw_completion, _by_log_probabilities, _by_choice_none):
         raw = await channel(search)

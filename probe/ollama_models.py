@@ -47,7 +47,9 @@ class OllamaModels:
         try:
             import ollama  # noqa: PLC0415 - an optional dependency
         except ImportError:
-            raise OllamaModelsError("creating models on Ollama needs its client: pip install ollama") from None
+            raise OllamaModelsError(
+                "creating models on Ollama needs its client: pip install 'stacktap[ollama]'"
+            ) from None
         self.base_url = base_url
         self.created: list[str] = []
         self._unsure: set[str] = set()

@@ -29,10 +29,19 @@ async def held_back(triage: Triage, first: Seen) -> bool:
     took = long.exchange.ended_at_us or 0
     if took < LONG_ENOUGH_US and took and long.answer.ok:
         long = await _long_text(triage, (long.completion_tokens or FEWEST_TOKENS) / (took / 1e6))
-    if long.answer.failure:
-        triage.diagnosis.notes.append("a long streamed answer did not end: whether streams are held back is unknown")
-    if long.exchange.response is None or not comes_at_once(long.exchange):
+    if _nothing_came(long):
+        long = await _long_text(triage, FEWEST_TOKENS)  # Held back, or a busy machine: a short one ends in time.
+    if _nothing_came(long):
+        triage.diagnosis.notes.append("whether streams are held back was not seen: a long one brought nothing in time")
+    if not comes_at_once(long.exchange):
         return False
+    # A busy machine or a server's queue can look like that once: the wait comes before the text, and a longer text
+    # then takes its time. What is held back comes at once however long it is.
+    again = await _long_text(triage, 2 * (long.completion_tokens or _limit_of(long)), most=2 * MOST_TOKENS)
+    if again.answer.ok and not comes_at_once(again.exchange):
+        return False
+    long = again if again.answer.ok else long
+    assert long.exchange.response is not None  # Or it would not have come at once.
     pieces = long.exchange.pieces("response")
     start = long.exchange.response.body_start
     said = (
@@ -63,9 +72,18 @@ async def held_back(triage: Triage, first: Seen) -> bool:
     return True
 
 
-async def _long_text(triage: Triage, rate: float) -> Seen:
-    """A streamed text of about a second at `rate` tokens a second."""
-    tokens = int(min(MOST_TOKENS, max(FEWEST_TOKENS, rate)))
+def _nothing_came(long: Seen) -> bool:
+    """Whether the time was over before a byte of the answer's body came."""
+    return long.answer.status is None or (long.answer.failure != "" and not _body_from(long.exchange))
+
+
+def _limit_of(seen: Seen) -> int:
+    return int((seen.answer.ask.body or {}).get("max_tokens", FEWEST_TOKENS))
+
+
+async def _long_text(triage: Triage, rate: float, most: int = MOST_TOKENS) -> Seen:
+    """A streamed text of about a second at `rate` tokens a second; of `most` tokens at most."""
+    tokens = int(min(most, max(FEWEST_TOKENS, rate)))
     trigger = "[[loop]]" if triage.target.known_text is not None else ""
     messages = [{"role": "user", "content": f"{_COUNT} {trigger}".strip()}]
     how = {"stream": True, "tools": False, "messages": messages, "max_tokens": tokens}

@@ -167,7 +167,8 @@ class Triage:
         found.explained += explained or []
         found.remedy = remedy(outcome, self.target.stack, self.facts)
         found.decide_by = (outcome.decide_by or "").partition(": ")[2]
-        if outcome.detail and outcome.detail not in found.explained:
+        # A single word is the relay's or the classifier's own name for what the headline has said already.
+        if " " in outcome.detail and outcome.detail not in found.explained:
             found.explained.append(outcome.detail[0].upper() + outcome.detail[1:].rstrip(".") + ".")
 
     async def _with_more_room(self, first: Seen) -> Seen:

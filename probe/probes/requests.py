@@ -123,7 +123,7 @@ async def chat(
     if not again and key in target.replies:
         return target.replies[key]
     path = target.stack.chat_path
-    if seconds is None and not target.replies:
+    if seconds is None and not target.replies and not target.asker.budget.generations:
         seconds = FIRST_SECONDS
     ask = Ask("POST", path, on_wire(path, body), purpose=purpose, generates=True, changes=changes, seconds=seconds)
     reply = await reply_to(target, ask)

@@ -131,7 +131,7 @@ def _named(upstream: Upstream, errors: list[Exception], timeout: float | None) -
         if isinstance(error, ConnectionRefusedError):
             return ConnectError(
                 "upstream_refused",
-                f"nothing listens at {upstream.display} (connection refused); start the server or correct --upstream",
+                f"nothing listens at {upstream.display} (connection refused); start the server, or correct its URL",
             )
     if any(isinstance(error, TimeoutError) for error in errors):
         return _timed_out(upstream, timeout)

@@ -126,11 +126,20 @@ class ModelIdentity:
 
 
 def with_flags(identity: ModelIdentity, facts: Mapping[str, Fact]) -> ModelIdentity:
-    """An identity in which what the server does not tell is filled in from its launch command."""
-    missing: dict[str, Any] = {
-        name: fact for name, fact in facts.items() if getattr(identity, name).unknown is not None
+    """An identity in which what the server does not tell is filled in from its launch command.
+
+    What the command line switches off is off, whatever the server's own pages make one expect.
+    """
+    better: dict[str, Any] = {
+        name: fact
+        for name, fact in facts.items()
+        if getattr(identity, name).unknown is not None or _switched_off(fact.value)
     }
-    return replace(identity, **missing)
+    return replace(identity, **better)
+
+
+def _switched_off(value: object) -> bool:
+    return value is False or (isinstance(value, str) and value.startswith("none"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stacktap.failure import CouldNotRunError, cannot_write
+from stacktap.program import program
 
 if TYPE_CHECKING:
     from probe.canary import Verification
@@ -124,6 +125,7 @@ def build_canary(
         click.echo(
             f"{built.folder}/Modelfile.*   for `ollama create NAME -f FILE`: one for each of its ways to a model"
         )
+    click.echo(f"next: {program()} up llamacpp --model {built.gguf}")
 
 
 @command.command("verify")

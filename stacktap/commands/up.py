@@ -85,5 +85,6 @@ def _announce(running: RunningServer, seconds: float, as_json: bool) -> None:
     click.echo(f"{running.stack} {running.version} is ready at {running.url}")
     click.echo(f"  command  {printable_command(running.command)}")
     click.echo(f"  log      {running.log_path}")
+    click.echo(f"  examine  {program()} diagnose {running.url}")
     click.echo(f"  record   {program()} wrap --upstream {running.url} -- YOUR-AGENT ...")
     click.echo("  Ctrl-C stops it")

@@ -49,7 +49,7 @@ def test_a_template_without_tools() -> None:
     ("name", "command", "outcome", "words"),
     [
         ("llamacpp", "llama-server -m x --no-jinja", "gate.template_flag_missing", "--jinja"),
-        ("llamacpp", "llama-server -m x --skip-chat-parsing", "", ""),
+        ("llamacpp", "llama-server -m x --skip-chat-parsing", "parser.left_as_text", "without `--skip-chat-parsing`"),
         ("vllm", "vllm serve m", "gate.parser_not_configured", "--enable-auto-tool-choice"),
         ("vllm", "vllm serve m --tool-call-parser hermes", "gate.parser_not_configured", "both flags"),
         ("llamacpp_python", "python -m llama_cpp.server --n_ctx 16384", "parser.left_as_text", "--chat_format"),

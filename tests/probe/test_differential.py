@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -207,6 +209,25 @@ async def test_a_recorded_request_of_the_users_is_compared_at_temperature_0(tmp_
     assert found.result.support == "yes"
     assert seen[0]["temperature"] == 0
     assert "stream_options" not in seen[0]
+
+
+async def test_a_server_that_hangs_is_not_asked_through_every_channel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("probe.asking.ANSWER_SECONDS", 0.5)
+
+    class Hangs(web.StreamResponse):
+        async def prepare(self, request: web.BaseRequest) -> None:
+            await asyncio.sleep(1.5)
+            raise ConnectionError
+
+    async with simulated_target(lambda body: Hangs(), tmp_path) as target:
+        target.asker.budget.generations = 1  # It answered once: it is not loading its model.
+        found = await differential(target)
+        spent = target.asker.budget.spent
+    assert spent == 1
+    assert (found.result.support, found.wrote, found.outcome) == ("unknown", None, None)
+    assert "brought nothing" in found.tried[0]
 
 
 @given(st.text(max_size=40), st.lists(st.sampled_from(END_MARKS), max_size=3))

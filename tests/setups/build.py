@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shlex
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import httpx
 
 from probe.canary.build import BuiltCanary
+from probe.diagnose.around import KEPT
 from proxy.session import RecordingSession, SessionOptions
 from stacks.launch import LaunchOptions, RunningServer, running_server
 from tests.setups.gateways import gateway
@@ -33,6 +35,13 @@ class Standing:
     url: str
     direct: str
     model: str
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 class Kept:
@@ -61,34 +70,33 @@ class Kept:
 
 
 def _started(
-    setup: Setup, model_of: Callable[[str], BuiltCanary] = built
+    setup: Setup, port: int = 0, model_of: Callable[[str], BuiltCanary] = built
 ) -> contextlib.AbstractContextManager[RunningServer]:
     canary = model_of(setup.model)
     path = canary.gguf if setup.stack.startswith("llamacpp") else canary.folder
-    return running_server(setup.stack, path, LaunchOptions(flags=setup.flags))
+    return running_server(setup.stack, path, LaunchOptions(flags=setup.flags, port=port))
 
 
 @contextlib.contextmanager
 def standing(
-    setup: Setup, model_of: Callable[[str], BuiltCanary] = built, kept: Kept | None = None
+    setup: Setup, port: int = 0, kept: Kept | None = None, model_of: Callable[[str], BuiltCanary] = built
 ) -> Iterator[Standing]:
-    """Start what the set-up says, with the model that `model_of` gives for its name; all is stopped again, except a
-    server that is `kept`."""
+    """Start what the set-up says (at `port` where one is given) with the model that `model_of` gives for its name; all
+    is stopped again, but a `kept` server."""
     with contextlib.ExitStack() as stack:
         if setup.no_server:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                url = f"http://127.0.0.1:{free.getsockname()[1]}"
+            url = f"http://127.0.0.1:{port or free_port()}"
             yield Standing(url, url, "canary")
             return
         if setup.stack.startswith("ollama"):
             yield stack.enter_context(_replayed(setup.stack.partition(" ")[2], setup.model))
             return
-        server = kept.at(setup) if kept is not None else stack.enter_context(_started(setup, model_of))
+        own_port = 0 if setup.gateway else port
+        server = kept.at(setup) if kept is not None else stack.enter_context(_started(setup, own_port, model_of))
         model = _first_model(server.url) or "canary"
         url = server.url
         if setup.gateway is not None:
-            url = stack.enter_context(gateway(server.url, setup.gateway))
+            url = stack.enter_context(gateway(server.url, setup.gateway, port))
         yield Standing(url, server.url, model)
 
 
@@ -135,35 +143,49 @@ def send_recorded(client: Client, url: str, folder: Path, model: str = "m") -> N
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a diagnosis said: exit code, the JSON object, and the text for people."""
+    """What a diagnosis said: exit code, the JSON object it keeps beside its run, the text for people, and the command
+    line. `places` are this machine's own words in that text, each with the word that stands for it."""
 
     code: int
     facts: dict[str, Any]
     text: str
     errors: str
+    command: str = ""
+    places: tuple[tuple[str, str], ...] = ()
 
 
-def diagnosed(setup: Setup, home: Path, *, texts: bool = False, kept: Kept | None = None) -> Said:
-    """Build the set-up, run the command on it (`texts`: a second time for the text), take everything down again."""
-    with standing(setup, kept=kept) as at:
-        return diagnosed_at(setup, at, home, texts=texts)
+def diagnosed(setup: Setup, home: Path, *, port: int = 0, kept: Kept | None = None) -> Said:
+    """Build the set-up (at `port`, where one is given), run the command on it, take everything down again."""
+    with standing(setup, port, kept) as at:
+        return diagnosed_at(setup, at, home)
 
 
-def diagnosed_at(setup: Setup, at: Standing, home: Path, *, texts: bool = False) -> Said:
+def diagnosed_at(setup: Setup, at: Standing, home: Path) -> Said:
     """Run the command on a set-up that stands."""
-    run = home / "client-run"
+    run = home / f"client-run{len(list(home.glob('client-run*')))}"
     if setup.client is not None:
-        number = len(list(home.glob("client-run*")))
-        run = home / f"client-run{number}"
         asyncio.run(_record(setup.client, at, run, {}))
     arguments = [filled(each, at, run) for each in setup.arguments]
-    asked = _command(home, setup, *arguments, "--json")
-    text = _command(home, setup, *arguments).stdout if texts else ""
-    try:
-        facts = json.loads(asked.stdout)
-    except ValueError:
-        facts = {}
-    return Said(asked.returncode, facts, text, asked.stderr)
+    kept = set(home.glob(_KEPT))
+    done = _command(home, setup, *arguments)
+    facts = [json.loads(path.read_text(encoding="utf-8")) for path in set(home.glob(_KEPT)) - kept]
+    command = shlex.join(["stacktap", "diagnose", *arguments])
+    places = _places(setup, at, home, run)
+    return Said(done.returncode, facts[0] if facts else {}, done.stdout, done.stderr, command, places)
+
+
+_KEPT = f"data/stacktap/runs/*/{KEPT}"
+
+
+def _places(setup: Setup, at: Standing, home: Path, run: Path) -> tuple[tuple[str, str], ...]:
+    """This machine's words, the longest first, with what stands for them in a transcript."""
+    found = {str(run): "RUN", str(home): "HOME", str(Path.home()): "HOME", sys.executable: "python"}
+    for url, word in ((at.direct, "SERVER_PORT"), (at.url, "PORT")):
+        found[url.rpartition(":")[2]] = word
+    if not setup.no_server and not setup.stack.startswith("ollama"):
+        canary = built(setup.model)
+        found |= {str(canary.gguf): "MODEL.gguf", str(canary.folder): "MODEL_DIR"}
+    return tuple(sorted(found.items(), key=lambda pair: -len(pair[0])))
 
 
 def filled(argument: str, at: Standing, run: Path) -> str:
@@ -183,6 +205,9 @@ def filled(argument: str, at: Standing, run: Path) -> str:
 def _command(home: Path, setup: Setup, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "stacktap", "diagnose", *arguments]
     variables = environment(home, **{str(k): str(v) for k, v in setup.extra.items()})
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=setup.seconds, env=variables, check=False, cwd=home
-    )
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=setup.seconds, env=variables, check=False, cwd=home
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, "", f"it took longer than {setup.seconds:.0f} s")

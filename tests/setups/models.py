@@ -54,6 +54,16 @@ def _qwen_xml() -> CanarySpec:
     return member_spec("qwen_xml")
 
 
+ABOUT = {
+    "hermes": "writes a correct call",
+    "thinker": "thinks at length, then writes a correct call",
+    "talker": "writes prose and no call",
+    "bare": "writes a correct call; the template in its file renders no tools",
+    "lister": "writes a correct call of filesystem_list_directory",
+    "qwen_xml": "writes a correct call in Qwen's XML format",
+}
+"""What each model of `SPECS` is, in words."""
+
 SPECS = {
     "hermes": default_spec,
     "thinker": _thinker,

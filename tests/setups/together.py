@@ -12,7 +12,7 @@ from tests.setups.check import mended
 from tests.setups.model import Setup
 
 
-def both_said(setups: Iterable[Setup], *, texts: bool = False) -> Iterator[tuple[Setup, Said, Said]]:
+def both_said(setups: Iterable[Setup]) -> Iterator[tuple[Setup, Said, Said]]:
     """Each set-up with what was said of it broken and mended, in the order in which both are known.
 
     The broken ones come in their order; those mended by the same flags are diagnosed one after the other. A server
@@ -27,7 +27,7 @@ def both_said(setups: Iterable[Setup], *, texts: bool = False) -> Iterator[tuple
             home = Path(folder, setup.name)
             home.mkdir(exist_ok=True)
             try:
-                said = diagnosed(built, home, texts=texts, kept=kept)
+                said = diagnosed(built, home, kept=kept)
             except LaunchError as failure:
                 said = Said(-1, {}, "", f"{failure} ({failure.remedy})")
             heard.setdefault(setup.name, []).append(said)

@@ -24,10 +24,10 @@ def row(name: str) -> dict[str, Any]:
     healed = mended(setup)
     replayed = setup.stack.startswith("ollama")
     with tempfile.TemporaryDirectory() as home:
-        with standing(setup, canary.built) as at:
+        with standing(setup, model_of=canary.built) as at:
             theirs, ours = peer.run(setup, at), diagnosed_at(setup, at, Path(home))
             where = at
-        with standing(healed, canary.built) as at:
+        with standing(healed, model_of=canary.built) as at:
             # The replayed captures hold no answers to the peer's own questions on a healthy model.
             again = None if replayed else peer.run(healed, at)
             after = diagnosed_at(healed, at, Path(home))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from aiohttp import web
 from probe.asking import Budget
 from probe.diagnose import asked
 from probe.diagnose.diagnosis import Diagnosis, text
+from probe.diagnose.pace import FEWEST_TOKENS
 from probe.diagnose.triage import Triage
 from probe.diagnose.words import HEALTHY
 from results.manifest import known
@@ -216,19 +218,22 @@ async def test_a_context_smaller_than_an_agents_prompt(tmp_path: Path, refuses: 
     assert (found.outcome.name, found.outcome.at_fault) == (wanted, "config")
 
 
-async def test_a_stream_that_is_held_back(tmp_path: Path) -> None:
-    body_of_stream = b"".join(
-        b'data: {"choices":[{"index":0,"delta":{"content":"%d "},"finish_reason":null}]}\n\n' % n for n in range(60)
-    )
+class Held(web.StreamResponse):
+    """A stream of sixty events, all of it after some seconds."""
 
-    class Held(web.StreamResponse):
-        """Everything after half a second."""
+    seconds = 0.6
 
-        async def write_eof(self, data: bytes = b"") -> None:
-            await asyncio.sleep(0.6)
-            await self.write(body_of_stream + b"data: [DONE]\n\n")
+    async def write_eof(self, data: bytes = b"") -> None:
+        events = (
+            b'data: {"choices":[{"index":0,"delta":{"content":"%d "},"finish_reason":null}]}\n\n' % n for n in range(60)
+        )
+        await asyncio.sleep(self.seconds)
+        with contextlib.suppress(ConnectionError):
+            await self.write(b"".join(events) + b"data: [DONE]\n\n")
             await super().write_eof(data)
 
+
+async def test_a_stream_that_is_held_back(tmp_path: Path) -> None:
     def holding(body: dict[str, Any]) -> Answered:
         if body.get("stream") and not body.get("tools"):
             return Held(headers={"content-type": "text/event-stream"})
@@ -254,6 +259,54 @@ async def test_a_server_that_stays_silent_is_not_called_an_impatient_client(tmp_
     assert found.decide_by
     assert "client's timeout" not in found.remedy
     assert "restart" in found.remedy
+
+
+async def test_a_stream_that_waited_in_a_queue_is_not_held_back(tmp_path: Path) -> None:
+    limits: list[int] = []
+
+    class Queued(Held):
+        """The wait comes first; a longer text then takes its time."""
+
+        async def write_eof(self, data: bytes = b"") -> None:
+            await asyncio.sleep(0.5)
+            for _ in range(4 if limits[-1] > limits[0] else 0):
+                await self.write(b'data: {"choices":[{"index":0,"delta":{"content":"la "}}]}\n\n')
+                await asyncio.sleep(0.1)
+            self.seconds = 0
+            await super().write_eof(data)
+
+    def queueing(body: dict[str, Any]) -> Answered:
+        if body.get("stream") and not body.get("tools"):
+            limits.append(body["max_tokens"])
+            return Queued(headers={"content-type": "text/event-stream"})
+        return calling(body)
+
+    found = await examined(tmp_path, queueing)
+    assert len(limits) == 2
+    assert limits[1] == 2 * limits[0]
+    assert found.outcome is None
+
+
+@pytest.mark.parametrize("short_ends", [True, False])
+async def test_a_long_stream_that_brings_nothing_in_time_is_not_taken_for_a_healthy_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_ends: bool
+) -> None:
+    monkeypatch.setattr("probe.asking.ANSWER_SECONDS", 1.0)
+
+    def holding(body: dict[str, Any]) -> Answered:
+        if body.get("stream") and not body.get("tools"):
+            held = Held(headers={"content-type": "text/event-stream"})
+            held.seconds = 0.6 if body["max_tokens"] <= FEWEST_TOKENS and short_ends else 2.0
+            return held
+        return calling(body)
+
+    found = await examined(tmp_path, holding)
+    if short_ends:
+        assert found.outcome is not None
+        assert found.outcome.name == "transport.buffered"
+    else:
+        assert found.outcome is None
+        assert any("held back was not seen" in note for note in found.notes)
 
 
 async def test_a_budget_that_runs_out_ends_the_examination_with_what_is_known(tmp_path: Path) -> None:

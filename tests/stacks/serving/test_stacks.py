@@ -197,6 +197,19 @@ def test_flags_fill_only_what_is_unknown() -> None:
     assert (filled.context_length.value, filled.parser.value) == (4096, "hermes")
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "value"),
+    [
+        ("llama-server --skip-chat-parsing", "parser", "none (--skip-chat-parsing)"),
+        ("llama-server --no-jinja", "tools", False),
+    ],
+)
+def test_what_a_flag_switches_off_is_off_whatever_the_template_can(command: str, name: str, value: object) -> None:
+    identity = ModelIdentity("m", parser=known("made from the chat template", "/props"), tools=known(True, "/props"))
+    filled = with_flags(identity, serving_stack("llamacpp").flags(command.split()))
+    assert getattr(filled, name).value == value
+
+
 def test_flags_are_read_as_shells_pass_them() -> None:
     command = ["x", "--a-b", "1", "--a_b=2", "-c", "nope", "value"]
     assert flag_value(command, "--a_b") == "2"
