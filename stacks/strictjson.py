@@ -28,16 +28,17 @@ def load(data: bytes) -> object:
         return UNPARSED
     if isinstance(value, (dict, list)) and not _plain(value, data):
         return UNPARSED
-    if _TWO_DIGITS.search(data[::_STRIDE]) is not None and _LONG_INTEGER.search(data) is not None:
+    if _THREE_DIGITS.search(data[::_STRIDE]) is not None and _LONG_INTEGER.search(data) is not None:
         return UNPARSED
     return value
 
 
 _LONG_INTEGER = re.compile(rb"(?<![.0-9])[0-9]{19}")
 """An integer that may not fit into 64 bits; a fraction of so many digits is not meant."""
-_STRIDE = 9
-_TWO_DIGITS = re.compile(rb"[0-9][0-9]")
-"""Every ninth byte of 19 digits in a row shows two digits in a row: far quicker to look for in a text without any."""
+_STRIDE = 6
+_THREE_DIGITS = re.compile(rb"[0-9][0-9][0-9]")
+"""Every sixth byte of 19 digits in a row shows three digits in a row, and one of a time's ten shows two: far quicker to
+look for in a text without any."""
 
 
 def _plain(value: object, data: bytes) -> bool:
