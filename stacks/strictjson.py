@@ -19,15 +19,26 @@ __all__ = ["MAX_DEPTH", "UNPARSED", "JsonNote", "Path", "Reading", "load", "read
 
 
 def load(data: bytes) -> object:
-    """The value of plain JSON, or UNPARSED for anything that needs `read`: not JSON, nested beyond MAX_DEPTH, or with
-    more keys in the text than in the value (a key that stands twice)."""
+    """The value of plain JSON, or UNPARSED for anything that needs `read`: not JSON, nested beyond MAX_DEPTH, with
+    more keys in the text than in the value (a key that stands twice), or with an integer beyond 64 bits, of which
+    orjson makes a rounded float."""
     try:
         value: object = orjson.loads(data)
     except ValueError:
         return UNPARSED
     if isinstance(value, (dict, list)) and not _plain(value, data):
         return UNPARSED
+    if _THREE_DIGITS.search(data[::_STRIDE]) is not None and _LONG_INTEGER.search(data) is not None:
+        return UNPARSED
     return value
+
+
+_LONG_INTEGER = re.compile(rb"(?<![.0-9])[0-9]{19}")
+"""An integer that may not fit into 64 bits; a fraction of so many digits is not meant."""
+_STRIDE = 6
+_THREE_DIGITS = re.compile(rb"[0-9][0-9][0-9]")
+"""Every sixth byte of 19 digits in a row shows three digits in a row, and one of a time's ten shows two: far quicker to
+look for in a text without any."""
 
 
 def _plain(value: object, data: bytes) -> bool:

@@ -159,3 +159,20 @@ def test_empty_text() -> None:
     assert read(b"").value is UNPARSED
     assert codes(b" \n") == ["empty"]
     assert not read(b"").valid
+
+
+@pytest.mark.parametrize(
+    "digits", ["9" * 18, "9223372036854775807", "9999999999999999999", "18446744073709551616", "7" * 60]
+)
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("before", range(10))
+def test_a_long_integer_is_the_same_number_on_both_paths(digits: str, sign: str, before: int) -> None:
+    text = f'{{"{"k" * before}": {sign}{digits}}}'.encode()
+    value = load(text)
+    assert value is UNPARSED or value == {"k" * before: int(sign + digits)}
+    assert (value is UNPARSED) == (len(digits) > 18)
+    assert read(text).value == {"k" * before: int(sign + digits)}
+
+
+def test_a_long_fraction_stays_on_the_fast_path() -> None:
+    assert load(b'{"a": 0.1234567890123456789012}') == {"a": 0.1234567890123456789012}
