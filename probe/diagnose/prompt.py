@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from probe.asking import ANSWER_SECONDS
 from probe.diagnose.asked import as_openai
 from probe.diagnose.diagnosis import Step
 from probe.diagnose.looking import Seen
@@ -27,7 +29,7 @@ async def tools_present(triage: Triage, seen: Seen, body: Mapping[str, Any], *, 
         return None
     rendered = await _rendered(triage, form)
     present = await _present(triage, form, rendered, tools)
-    if present is None and by_count and seen.prompt_tokens is not None:
+    if present is None and by_count and not triage.silent and seen.prompt_tokens is not None:
         present = await _present_by_count(triage, seen, form)
     if present is False:
         triage.conclude(await _absent(triage, seen, rendered, tools))
@@ -36,7 +38,10 @@ async def tools_present(triage: Triage, seen: Seen, body: Mapping[str, Any], *, 
 
 async def _rendered(triage: Triage, form: Mapping[str, Any]) -> Rendered:
     target = triage.target
+    began = time.monotonic()
     rendered = await target.asker.follow(target.stack.render(form), probe="render")
+    if rendered.text is None and time.monotonic() - began >= ANSWER_SECONDS:
+        triage.silent = True
     triage.prompt = rendered.text
     return rendered
 
