@@ -14,8 +14,9 @@ from probe.asking import BudgetSpentError
 from probe.diagnose import asked
 from probe.diagnose.diagnosis import Diagnosis, Step
 from probe.diagnose.looking import Seen, calls_of, graded, look
-from probe.diagnose.model_or_stack import examine, name_parser, rambles, tools_present
+from probe.diagnose.model_or_stack import examine, name_parser, rambles
 from probe.diagnose.pace import held_back
+from probe.diagnose.prompt import tools_present
 from probe.diagnose.room import too_small
 from probe.diagnose.streamed import BEFORE_MODEL, CUT, stream_agrees
 from probe.diagnose.strict import by_what_stands_between, oddities, same_model
