@@ -37,7 +37,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 unit: $(READY)
-	$(BIN)/python -m pytest -m "not real and not slow" -n 2
+	$(BIN)/python -m pytest -m "not real and not slow" -n 4
 
 slow: $(READY) ## Longer tests: hypothesis at length, kill -9, soak
 	$(BIN)/python -m pytest -m "slow and not real"
