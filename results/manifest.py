@@ -5,6 +5,7 @@ Written whole into a temporary file, synced, and renamed. Secrets must be masked
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
@@ -152,10 +153,19 @@ def host_facts() -> dict[str, Fact]:
     return facts
 
 
+def _encoded(manifest: Manifest) -> bytes:
+    """As JSON; half a surrogate pair, which a server's words may hold and UTF-8 may not, as a question mark."""
+    try:
+        return msgspec.json.encode(manifest, order="sorted")
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(manifest), ensure_ascii=False, sort_keys=True)
+        return text.encode("utf-8", "replace")
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write `run.json` (0600), whole or not at all. Raises ManifestError."""
     temporary = folder / f"{MANIFEST}.tmp"
-    body = msgspec.json.format(msgspec.json.encode(manifest, order="sorted"), indent=2) + b"\n"
+    body = msgspec.json.format(_encoded(manifest), indent=2) + b"\n"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "wb") as file:
