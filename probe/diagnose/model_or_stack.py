@@ -84,7 +84,9 @@ async def examine_request(triage: Triage, seen: Seen, body: Mapping[str, Any], *
         _undecided(triage, seen, found, call_due=call_due)
         await _by_known_answer(triage)
         return
-    _decided(triage, seen, found, present, call_due=call_due)
+    # A client that describes its tools in its own words has shown them: no template stands in between.
+    unseen = present is None and bool(tool_names(body))
+    _decided(triage, seen, found, present, call_due=call_due, unseen=unseen)
 
 
 def rambles(seen: Seen) -> bool:
@@ -95,8 +97,11 @@ def rambles(seen: Seen) -> bool:
     return not split_reasoning(facts.text).reasoning
 
 
-def _decided(triage: Triage, seen: Seen, found: Differential, present: bool | None, *, call_due: bool) -> None:
-    """What the model wrote is known from another channel, and was laid beside what came."""
+def _decided(
+    triage: Triage, seen: Seen, found: Differential, present: bool | None, *, call_due: bool, unseen: bool
+) -> None:
+    """What the model wrote is known from another channel, and was laid beside what came. `unseen`: whether the model
+    was shown its tools cannot be told."""
     outcome, text = found.outcome, found.wrote or ""
     triage.raw = text
     assert outcome is not None
@@ -120,7 +125,7 @@ def _decided(triage: Triage, seen: Seen, found: Differential, present: bool | No
     if outcome.layer == "ok":
         triage.diagnosis.headline = "Nothing is lost: the server delivers what the model writes."
         return
-    if outcome.name == "model.no_call" and present is None:
+    if outcome.name == "model.no_call" and unseen:
         outcome = msgspec.structs.replace(
             outcome,
             at_fault="undetermined",
