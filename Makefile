@@ -80,19 +80,19 @@ bench: $(READY) ## Measure against nginx, mitmdump, an aiohttp proxy and LiteLLM
 	$(BIN)/python -m tests.bench.relay
 
 stack-mlx: $(READY) ## mlx_lm.server in an environment of its own
-	@$(BIN)/python -m stacks.install mlx
+	@$(BIN)/python -m stacks.launching.install mlx
 
 stack-llamacpp: $(READY) ## llama-server in an environment of its own (built once, then cached)
-	@$(BIN)/python -m stacks.install llamacpp
+	@$(BIN)/python -m stacks.launching.install llamacpp
 
 stack-llamacpp-python: $(READY) ## llama-cpp-python's server in an environment of its own (built once, then cached)
-	@$(BIN)/python -m stacks.install llamacpp-python
+	@$(BIN)/python -m stacks.launching.install llamacpp-python
 
 stack-vllm: $(READY) ## vLLM for the processor in an environment of its own (3.5 GB)
-	@$(BIN)/python -m stacks.install vllm
+	@$(BIN)/python -m stacks.launching.install vllm
 
 stack-sglang: $(READY) ## SGLang for the processor in an environment of its own (3 GB)
-	@$(BIN)/python -m stacks.install sglang
+	@$(BIN)/python -m stacks.launching.install sglang
 
 agents: $(MINI) ## Real agents for the tests, each in an environment of its own
 

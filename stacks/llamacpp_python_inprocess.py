@@ -34,8 +34,8 @@ from stacks.engine import (
     Sampling,
     Tool,
 )
+from stacks.launching.recipe import LaunchError, require_gguf_file
 from stacks.model_files import model_digest
-from stacks.recipe import LaunchError, require_gguf_file
 
 ENGINE = "llamacpp_python_inprocess"
 

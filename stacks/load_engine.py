@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stacks.engine import Engine, EngineError, EngineMissingError
-from stacks.recipe import LaunchError, require_gguf_file, require_hugging_face_directory
+from stacks.launching.recipe import LaunchError, require_gguf_file, require_hugging_face_directory
 
 
 def _mlx(model: Path, context_length: int | None) -> Engine:

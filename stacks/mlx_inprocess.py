@@ -30,8 +30,8 @@ from stacks.engine import (
     Sampling,
     Tool,
 )
+from stacks.launching.recipe import LaunchError, require_hugging_face_directory
 from stacks.model_files import configured_context_length, model_digest, read_json
-from stacks.recipe import LaunchError, require_hugging_face_directory
 from stacks.token_bytes import TokenizerFormError, token_bytes
 
 ENGINE = "mlx_inprocess"

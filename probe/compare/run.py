@@ -21,7 +21,7 @@ from probe.diagnose.triage import Triage
 from probe.diagnose.who import recognise
 from probe.target import Target
 from proxy.session import RecordingSession, SessionOptions
-from stacks.launch import LaunchError, LaunchOptions, running_server_async
+from stacks.launching.launch import LaunchError, LaunchOptions, running_server_async
 from stacks.serving.base import Ask
 from stacks.serving.openai import OpenAICompatible
 

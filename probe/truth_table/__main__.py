@@ -16,7 +16,13 @@ from probe.truth_table.render import overview, stack_page
 from probe.truth_table.store import is_current, read_all, write_table
 from proxy.session import SessionError
 from stacks.engine import EngineError
-from stacks.launch import EnvironmentMissingError, LaunchError, find_server, recipe_for, termination_as_interrupt
+from stacks.launching.launch import (
+    EnvironmentMissingError,
+    LaunchError,
+    find_server,
+    recipe_for,
+    termination_as_interrupt,
+)
 from stacks.load_engine import check_engine
 from stacks.locations import canaries_folder
 

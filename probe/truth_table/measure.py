@@ -20,7 +20,7 @@ from probe.truth_table.cells import Cell, cell_of
 from probe.truth_table.configurations import Configuration, template_text
 from proxy.served import ServerFacts
 from proxy.session import RecordingSession, SessionOptions
-from stacks.launch import LaunchOptions, running_server_async
+from stacks.launching.launch import LaunchOptions, running_server_async
 from stacks.serving.base import Ask
 
 INPROCESS = {"mlx_inprocess": "mlx"}

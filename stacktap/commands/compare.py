@@ -43,7 +43,7 @@ def command(
     from probe.compare.comparison import text
     from proxy.event_loop import run
     from proxy.session import SessionError
-    from stacks.launch import termination_as_interrupt
+    from stacks.launching.launch import termination_as_interrupt
 
     try:
         parsed = [parse_target(target, model) for target in targets]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from probe.findings import Finding
     from probe.known_answer import Setup
     from proxy.session import RecordingSession
-    from stacks.server_process import RunningServer
+    from stacks.launching.server_process import RunningServer
 
 
 @click.command("demo")
@@ -33,7 +33,7 @@ def command(stack: str, env: Path | None, out: Path | None, as_json: bool) -> No
     from probe.known_answer import setups_of
     from proxy.event_loop import run
     from proxy.session import SessionError
-    from stacks.launch import LaunchError, recipe_for, termination_as_interrupt
+    from stacks.launching.launch import LaunchError, recipe_for, termination_as_interrupt
     from stacks.locations import canaries_folder
 
     try:
@@ -71,7 +71,7 @@ async def _demonstrate(
     from probe.known_answer import ask, model_for, weather_request
     from proxy.session import RecordingSession, SessionOptions
     from results.manifest import known
-    from stacks.launch import LaunchOptions, running_server_async
+    from stacks.launching.launch import LaunchOptions, running_server_async
 
     servers: dict[str, RunningServer] = {}
     model = model_for(stack, canary.folder, canary.gguf)

@@ -43,7 +43,7 @@ def command(url: str | None, headers: tuple[str, ...], api_key_env: str | None, 
     from probe.diagnose import DiagnoseError, Options, diagnose, diagnose_run
     from proxy.event_loop import run
     from proxy.session import SessionError
-    from stacks.launch import termination_as_interrupt
+    from stacks.launching.launch import termination_as_interrupt
 
     if url is None and given["run_name"] is None:
         raise click.UsageError("give the server's URL (http://localhost:8080), or --run RUN")

@@ -13,7 +13,7 @@ from stacktap.failure import CouldNotRunError
 from stacktap.program import program
 
 if TYPE_CHECKING:
-    from stacks.launch import RunningServer
+    from stacks.launching.launch import RunningServer
 
 
 @click.command(
@@ -43,7 +43,7 @@ def command(
 
     STACK is llamacpp (llama-server), mlx (mlx_lm.server), llamacpp-python, vllm or sglang.
     """
-    from stacks.launch import LaunchError, LaunchOptions, start_server, termination_as_interrupt
+    from stacks.launching.launch import LaunchError, LaunchOptions, start_server, termination_as_interrupt
 
     options = LaunchOptions(env=env, port=port, context_length=context_length, flags=flags, timeout=timeout)
     began = time.monotonic()
@@ -67,7 +67,7 @@ def command(
 
 
 def _announce(running: RunningServer, seconds: float, as_json: bool) -> None:
-    from stacks.launch import printable_command
+    from stacks.launching.launch import printable_command
 
     if as_json:
         facts = {

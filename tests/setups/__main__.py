@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from stacks.launch import EnvironmentMissingError
+from stacks.launching.launch import EnvironmentMissingError
 from tests.setups.build import Said, diagnosed, free_port
 from tests.setups.check import faults_of, mended
 from tests.setups.known import HEAVY_SETUPS, SETUPS

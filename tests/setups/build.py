@@ -20,7 +20,7 @@ import httpx
 from probe.canary.build import BuiltCanary
 from probe.diagnose.around import KEPT
 from proxy.session import RecordingSession, SessionOptions
-from stacks.launch import LaunchOptions, RunningServer, running_server
+from stacks.launching.launch import LaunchOptions, RunningServer, running_server
 from tests.setups.gateways import gateway
 from tests.setups.model import Client, Setup
 from tests.setups.models import built

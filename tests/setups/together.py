@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from stacks.launch import LaunchError
+from stacks.launching.launch import LaunchError
 from tests.setups.build import Kept, Said, diagnosed
 from tests.setups.check import mended
 from tests.setups.model import Setup

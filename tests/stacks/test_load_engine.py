@@ -41,7 +41,7 @@ async def test_wrong_form_of_model_is_refused_before_listening(tmp_path, monkeyp
 
 def test_no_engine_library_is_imported_by_the_core():
     code = (
-        "import sys, proxy.inprocess.surface, stacks.load_engine, stacks.launch, stacks.mlx_inprocess,"
+        "import sys, proxy.inprocess.surface, stacks.load_engine, stacks.launching.launch, stacks.mlx_inprocess,"
         " stacks.llamacpp_python_inprocess\n"
         "print([m for m in ('mlx', 'mlx_lm', 'llama_cpp', 'transformers') if m in sys.modules])"
     )

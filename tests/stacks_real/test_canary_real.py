@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from probe.canary import BuiltCanary, Script, build, default_spec, note_steps, selfdriving
-from stacks.launch import EnvironmentMissingError, find_server, recipe_for
+from stacks.launching.launch import EnvironmentMissingError, find_server, recipe_for
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

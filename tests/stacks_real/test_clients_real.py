@@ -22,7 +22,7 @@ from proxy.exchange_view import classify_run
 from proxy.session import RecordingSession, SessionOptions
 from results.outcomes import Judged
 from results.reader import RunReader
-from stacks.launch import EnvironmentMissingError, LaunchOptions, find_server, recipe_for, running_server
+from stacks.launching.launch import EnvironmentMissingError, LaunchOptions, find_server, recipe_for, running_server
 from tests.support.servers import stacktap
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -17,7 +17,7 @@ from probe.compare.comparison import Comparison, across
 from probe.compare.targets import TargetSpec
 from probe.diagnose.server import Options, diagnose
 from results.reader import RunReader
-from stacks.launch import EnvironmentMissingError, LaunchOptions, find_server, recipe_for, running_server
+from stacks.launching.launch import EnvironmentMissingError, LaunchOptions, find_server, recipe_for, running_server
 from tests.setups.build import send_recorded
 from tests.setups.model import Client
 from tests.setups.models import built

@@ -26,7 +26,7 @@ from proxy.event_loop import run
 from proxy.exchange_view import classify_run
 from proxy.session import RecordingSession, SessionOptions
 from results.reader import RunReader
-from stacks.launch import (
+from stacks.launching.launch import (
     EnvironmentMissingError,
     LaunchError,
     LaunchOptions,

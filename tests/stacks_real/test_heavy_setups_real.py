@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from stacks.launch import EnvironmentMissingError, find_server, recipe_for
+from stacks.launching.launch import EnvironmentMissingError, find_server, recipe_for
 from tests.setups.build import Said
 from tests.setups.check import faults_of
 from tests.setups.known import HEAVY_SETUPS

@@ -21,9 +21,9 @@ import pytest
 from probe.canary import BuiltCanary, build, default_spec
 from proxy.inprocess.surface import serve_inprocess
 from stacks.engine import ContextExceededError, Engine, EngineError, RenderError, Sampling
-from stacks.launch import EnvironmentMissingError, find_server, recipe_for
+from stacks.launching.launch import EnvironmentMissingError, find_server, recipe_for
+from stacks.launching.recipe import site_packages
 from stacks.load_engine import load_engine
-from stacks.recipe import site_packages
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 # The engines' own libraries warn about things that are theirs.

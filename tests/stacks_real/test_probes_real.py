@@ -21,7 +21,13 @@ from probe.probes import PROBES, run_probe
 from probe.probes.requests import body_of
 from probe.result import ProbeResult
 from probe.target import Target
-from stacks.launch import EnvironmentMissingError, LaunchOptions, find_server, recipe_for, running_server_async
+from stacks.launching.launch import (
+    EnvironmentMissingError,
+    LaunchOptions,
+    find_server,
+    recipe_for,
+    running_server_async,
+)
 from stacks.serving.base import Ask
 from stacks.serving.registry import serving_stack
 from tests.support.simulated import asking, evidence_reads_back

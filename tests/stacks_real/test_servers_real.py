@@ -1,4 +1,4 @@
-"""Real servers started by ``stacks.launch`` with a real canary model: readiness, versions, failures, stopping.
+"""Real servers with a real canary model: readiness, versions, failures, stopping.
 
 Environments are found as a user's are (``make stack-NAME``, ``STACKTAP_ENV_<STACK>``, PATH); a stack without one is
 skipped by name.
@@ -19,7 +19,7 @@ import openai
 import pytest
 
 from probe.canary import BuiltCanary, build, default_spec
-from stacks.launch import (
+from stacks.launching.launch import (
     RECIPES,
     EnvironmentMissingError,
     LaunchError,

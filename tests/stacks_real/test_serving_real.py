@@ -21,7 +21,13 @@ from probe.fingerprinting import launch_command, look_at, take_fingerprint
 from probe.known_answer import model_for, weather_request
 from proxy.session import RecordingSession, SessionOptions
 from stacks.chat_template import render_template
-from stacks.launch import EnvironmentMissingError, LaunchOptions, find_server, recipe_for, running_server_async
+from stacks.launching.launch import (
+    EnvironmentMissingError,
+    LaunchOptions,
+    find_server,
+    recipe_for,
+    running_server_async,
+)
 from stacks.serving.registry import serving_stack
 from tests.stacks_real.test_inprocess_real import require
 

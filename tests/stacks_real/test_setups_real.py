@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from stacks.launch import EnvironmentMissingError
+from stacks.launching.launch import EnvironmentMissingError
 from tests.setups.__main__ import both
 from tests.setups.check import faults_of
 from tests.setups.known import SETUPS

@@ -20,7 +20,14 @@ from probe.diagnose import asked
 from probe.diagnose.diagnosis import Diagnosis
 from probe.diagnose.server import Options, diagnose
 from probe.known_answer import WEATHER_TOOL
-from stacks.launch import EnvironmentMissingError, LaunchOptions, RunningServer, find_server, recipe_for, running_server
+from stacks.launching.launch import (
+    EnvironmentMissingError,
+    LaunchOptions,
+    RunningServer,
+    find_server,
+    recipe_for,
+    running_server,
+)
 from tests.setups.build import send_recorded
 from tests.setups.model import Client
 from tests.support.real_models import present

@@ -13,7 +13,7 @@ from probe.truth_table.cells import Cell
 from probe.truth_table.configurations import Configuration, configurations
 from probe.truth_table.measure import measure
 from probe.truth_table.store import path_of, read_table
-from stacks.launch import EnvironmentMissingError, LaunchError, find_server, recipe_for
+from stacks.launching.launch import EnvironmentMissingError, LaunchError, find_server, recipe_for
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(420)]
 

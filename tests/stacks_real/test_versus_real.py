@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stacks.launch import EnvironmentMissingError, find_server, recipe_for
+from stacks.launching.launch import EnvironmentMissingError, find_server, recipe_for
 from tests.versus import peer
 from tests.versus.row import row
 from tests.versus.table import RESULT

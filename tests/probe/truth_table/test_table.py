@@ -14,7 +14,7 @@ from probe.truth_table.configurations import Configuration, configurations, stac
 from probe.truth_table.measure import TOOLS, Measured, table_request
 from probe.truth_table.render import overview, stack_page
 from probe.truth_table.store import Table, is_current, path_of, read_all, read_table, write_table
-from stacks.launch import RECIPES
+from stacks.launching.launch import RECIPES
 
 SMALL = Configuration("llamacpp", "no-jinja", "without jinja", "hermes", ("good", "empty"), ("--no-jinja",))
 

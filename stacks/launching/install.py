@@ -1,4 +1,4 @@
-"""Build the environment of one stack: ``python -m stacks.install NAME [--env DIR]``; see ``environments.toml``.
+"""Build the environment of one stack from ``environments.toml``: ``python -m stacks.launching.install NAME``.
 
 What goes in is data; this module needs nothing but the standard library, so that it runs before anything is installed.
 An environment is whole only when its marker file stands and the mark of work in progress is gone; wheels that were
@@ -23,13 +23,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from stacks.environment_plan import EnvironmentPlan, read_plans
-from stacks.install_progress import CommandFailedError, Progress
-from stacks.launch import termination_as_interrupt
-from stacks.llamacpp import PACKAGE as LLAMA_PACKAGE
-from stacks.llamacpp import create_library_links
+from stacks.launching.environment_plan import EnvironmentPlan, read_plans
+from stacks.launching.install_progress import CommandFailedError, Progress
+from stacks.launching.launch import termination_as_interrupt
+from stacks.launching.llamacpp import PACKAGE as LLAMA_PACKAGE
+from stacks.launching.llamacpp import create_library_links
+from stacks.launching.recipe import INCOMPLETE_MARK, LaunchError, site_packages
 from stacks.locations import environments_folder, install_logs_folder, wheels_folder
-from stacks.recipe import INCOMPLETE_MARK, LaunchError, site_packages
 
 __all__ = ["MARKER", "EnvironmentPlan", "InstallError", "install", "is_whole", "main", "read_plans"]
 
@@ -244,7 +244,9 @@ def _only_one(environment: Path, progress: Progress) -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 when the environment is whole, 3 when it could not be built, 130 after Ctrl-C."""
     plans = read_plans()
-    parser = argparse.ArgumentParser(prog="python -m stacks.install", description="Build the environment of one stack.")
+    parser = argparse.ArgumentParser(
+        prog="python -m stacks.launching.install", description="Build the environment of one stack."
+    )
     parser.add_argument("stack", choices=sorted(plans))
     parser.add_argument("--env", type=Path, help="folder to build it in (default: where stacktap looks for it)")
     parser.add_argument("--force", action="store_true", help="build it again although it is whole")
@@ -257,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with termination_as_interrupt():
             done = install(plan, environment, progress, force=options.force, rebuild=options.rebuild)
     except InstallError as error:
-        print(f"stacks.install: {error}", file=sys.stderr)
+        print(f"stacks.launching.install: {error}", file=sys.stderr)
         return 3
     except KeyboardInterrupt:
         print(f"interrupted; {environment} is marked as incomplete, run the same command again", file=sys.stderr)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.shared_memory import mapped_segments, remove_segments
+from stacks.launching.shared_memory import mapped_segments, remove_segments
 
 pytestmark = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no /dev/shm on this system")
 

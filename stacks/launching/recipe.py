@@ -1,6 +1,6 @@
 """What the launcher must know about one server: how it is found, started, recognised as ready, and repaired.
 
-One module per stack subclasses :class:`ServerRecipe` and knows nothing about processes; ``stacks.launch`` runs them.
+One module per stack subclasses :class:`ServerRecipe` and knows nothing about processes; ``launch`` runs them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 INCOMPLETE_MARK = ".stacktap-incomplete"
-"""File in an environment that ``stacks.install`` began and has not finished; such an environment is not used."""
+"""File in an environment that ``install`` began and has not finished; such an environment is not used."""
 
 
 class LaunchError(Exception):

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from stacks import launch
-from stacks.launch import (
+from stacks.launching import launch
+from stacks.launching.launch import (
     EnvironmentMissingError,
     LaunchError,
     LaunchOptions,
@@ -28,7 +28,7 @@ from stacks.launch import (
     running_server_async,
     start_server,
 )
-from stacks.recipe import (
+from stacks.launching.recipe import (
     INCOMPLETE_MARK,
     PYTHON_CAUSE,
     ReadinessRequest,

@@ -41,7 +41,7 @@ class EnvironmentPlan:
 
 def read_plans() -> dict[str, EnvironmentPlan]:
     """Return the plan of every stack that can be installed, by the name used in ``make stack-NAME``."""
-    tables = tomllib.loads((files("stacks") / "environments.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads((files("stacks.launching") / "environments.toml").read_text(encoding="utf-8"))
     return {
         name: EnvironmentPlan(
             name=name,

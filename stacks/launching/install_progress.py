@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from stacks.server_process import read_tail
+from stacks.launching.server_process import read_tail
 
 _STEP = re.compile(r"\[\s*(\d+)/(\d+)\]|\[\s*(\d+)%\]")
 _HEARTBEAT_SECONDS = 30.0

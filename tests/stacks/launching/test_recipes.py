@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stacks.launch import RECIPES, recipe_for
-from stacks.llamacpp import create_library_links
-from stacks.recipe import FoundServer, LaunchError, distribution_version, merged_environment
+from stacks.launching.launch import RECIPES, recipe_for
+from stacks.launching.llamacpp import create_library_links
+from stacks.launching.recipe import FoundServer, LaunchError, distribution_version, merged_environment
 
 
 def found(executable="/env/bin/server", environment=None):

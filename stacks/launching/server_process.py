@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from stacks.launching.recipe import FoundServer, LaunchError, ReadinessRequest, ServerRecipe, merged_environment
+from stacks.launching.shared_memory import mapped_segments, remove_segments
 from stacks.locations import server_logs_folder
-from stacks.recipe import FoundServer, LaunchError, ReadinessRequest, ServerRecipe, merged_environment
-from stacks.shared_memory import mapped_segments, remove_segments
 
 _SETTLE_SECONDS = 2.0
 _CAUSES = 3

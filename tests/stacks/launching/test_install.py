@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from stacks.install import MARKER, EnvironmentPlan, InstallError, install, is_whole, main, read_plans
-from stacks.install_progress import CommandFailedError, Progress
-from stacks.launch import RECIPES
-from stacks.recipe import INCOMPLETE_MARK
+from stacks.launching.install import MARKER, EnvironmentPlan, InstallError, install, is_whole, main, read_plans
+from stacks.launching.install_progress import CommandFailedError, Progress
+from stacks.launching.launch import RECIPES
+from stacks.launching.recipe import INCOMPLETE_MARK
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -185,7 +185,7 @@ def test_interrupted_installation_is_not_believed_and_starts_over(place, number)
     slow = place / "slow.py"
     slow.write_text(
         "import sys\n"
-        "from stacks import install\n"
+        "from stacks.launching import install\n"
         "check = ('python', '-c', 'import time; time.sleep(300)')\n"
         "plan = install.EnvironmentPlan('mlx', 's', ('stacktap-tiny==1.0',), (), {}, '0', check, ())\n"
         "install.read_plans = lambda: {'mlx': plan}\n"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stacks.launch import LaunchError, recipe_for
-from stacks.recipe import FoundServer, given_flags
-from stacks.sglang import LAUNCHER, context_in_config
+from stacks.launching.launch import LaunchError, recipe_for
+from stacks.launching.recipe import FoundServer, given_flags
+from stacks.launching.sglang import LAUNCHER, context_in_config
 
 METADATA = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n"
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stacks.recipe import (
+from stacks.launching.recipe import (
     NO_MEMORY,
     PYTHON_CAUSE,
     FoundServer,
@@ -139,7 +139,7 @@ _REMEDIES = (
     (r"MemoryError|[Oo]ut of memory|Cannot allocate memory|can't allocate memory", NO_MEMORY),
     (
         r"does not recognize this architecture|[Mm]odel architectures? .*not supported",
-        "this SGLang has no such architecture: a newer one may; pin it in stacks/environments.toml",
+        "this SGLang has no such architecture: a newer one may; pin it in stacks/launching/environments.toml",
     ),
     (
         r"(?m)sgl_kernel\.\S+ was called|^AttributeError: '_OpNamespace' 'sgl_kernel'",
@@ -152,7 +152,7 @@ _REMEDIES = (
     (r"TokenizerFast|tokenizer\.json", "the tokenizer's files do not load: check that the folder is whole"),
     (
         r"ModuleNotFoundError|ImportError|undefined symbol",
-        "the environment is broken; rebuild: python -m stacks.install sglang --force",
+        "the environment is broken; rebuild: python -m stacks.launching.install sglang --force",
     ),
 )
 

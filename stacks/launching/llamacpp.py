@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
-from stacks.recipe import (
+from stacks.launching.recipe import (
     FoundServer,
     LaunchError,
     ReadinessRequest,
@@ -87,11 +87,14 @@ class LlamaCppServer(ServerRecipe):
     def remedy(self, log_tail: str, exit_code: int | None) -> str:
         """Know the failed starts that were seen: missing libraries, foreign CPU, unknown flag, bad model, memory."""
         if "error while loading shared libraries" in log_tail:
-            return "a shared library is missing beside llama-server; rebuild: python -m stacks.install llamacpp --force"
+            return (
+                "a shared library is missing beside llama-server; rebuild: "
+                "python -m stacks.launching.install llamacpp --force"
+            )
         if exit_code == -4:
             return (
                 "the binary was built for another processor (illegal instruction); "
-                "rebuild: python -m stacks.install llamacpp --rebuild"
+                "rebuild: python -m stacks.launching.install llamacpp --rebuild"
             )
         if "error: invalid argument" in log_tail or "error while handling argument" in log_tail:
             return "this build does not know that flag or value; see `llama-server --help`"
@@ -122,7 +125,7 @@ def create_library_links(folder: Path) -> None:
         raise LaunchError(
             "llamacpp",
             f"cannot link the shared libraries in {folder}: {error}",
-            "rebuild: python -m stacks.install llamacpp --force",
+            "rebuild: python -m stacks.launching.install llamacpp --force",
         ) from error
 
 

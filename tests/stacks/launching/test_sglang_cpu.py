@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks import sglang_cpu
+from stacks.launching import sglang_cpu
 
 TORCH = """
 class _Ops:

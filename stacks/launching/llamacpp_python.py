@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from stacks.recipe import (
+from stacks.launching.recipe import (
     FoundServer,
     ReadinessRequest,
     ServerRecipe,
@@ -64,12 +64,12 @@ class LlamaCppPythonServer(ServerRecipe):
         if exit_code == -4:
             return (
                 "the library was built for another processor (illegal instruction); "
-                "rebuild: python -m stacks.install llamacpp-python --rebuild"
+                "rebuild: python -m stacks.launching.install llamacpp-python --rebuild"
             )
         if "unrecognized arguments" in log_tail or "error: argument" in log_tail or "validation error" in log_tail:
             return "this version does not know that flag or value; see `python -m llama_cpp.server --help`"
         if "Failed to load model from file" in log_tail or "Failed to create llama_context" in log_tail:
             return "the model file does not load: check that it is whole, and that the context fits in memory"
         if "ModuleNotFoundError" in log_tail or "ImportError" in log_tail:
-            return "the environment is broken; rebuild: python -m stacks.install llamacpp-python --force"
+            return "the environment is broken; rebuild: python -m stacks.launching.install llamacpp-python --force"
         return ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from stacks.recipe import (
+from stacks.launching.recipe import (
     FoundServer,
     LaunchError,
     ReadinessRequest,
@@ -74,9 +74,9 @@ class MlxServer(ServerRecipe):
         if "unrecognized arguments" in log_tail or "error: argument" in log_tail:
             return "this version does not know that flag or value; see `mlx_lm.server --help`"
         if "Model type" in log_tail and "not supported" in log_tail:
-            return "this mlx-lm has no such architecture: a newer one may; pin it in stacks/environments.toml"
+            return "this mlx-lm has no such architecture: a newer one may; pin it in stacks/launching/environments.toml"
         if "parameters not in model" in log_tail or "Missing" in log_tail or "safetensors" in log_tail:
             return "the weights do not fit config.json: check that the folder is whole"
         if "ModuleNotFoundError" in log_tail or "ImportError" in log_tail:
-            return "the environment is broken; rebuild: python -m stacks.install mlx --force"
+            return "the environment is broken; rebuild: python -m stacks.launching.install mlx --force"
         return ""

@@ -16,12 +16,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
-from stacks.llamacpp import LlamaCppServer
-from stacks.llamacpp_python import LlamaCppPythonServer
-from stacks.locations import environments_folder
-from stacks.mlx_server import MlxServer
-from stacks.recipe import INCOMPLETE_MARK, FoundServer, LaunchError, ServerRecipe
-from stacks.server_process import (
+from stacks.launching.llamacpp import LlamaCppServer
+from stacks.launching.llamacpp_python import LlamaCppPythonServer
+from stacks.launching.mlx_server import MlxServer
+from stacks.launching.recipe import INCOMPLETE_MARK, FoundServer, LaunchError, ServerRecipe
+from stacks.launching.server_process import (
     LaunchOptions,
     RunningServer,
     ServerDiedError,
@@ -30,8 +29,9 @@ from stacks.server_process import (
     is_free,
     printable_command,
 )
-from stacks.sglang import SglangServer
-from stacks.vllm import VllmServer
+from stacks.launching.sglang import SglangServer
+from stacks.launching.vllm import VllmServer
+from stacks.locations import environments_folder
 
 __all__ = [
     "RECIPES",
@@ -113,9 +113,8 @@ def _find_in(recipe: ServerRecipe, folder: Path) -> Path | None:
 
 
 def _build(recipe: ServerRecipe, folder: Path) -> str:
-    return (
-        f"{recipe.make_command} (default place), or python -m stacks.install {recipe.environment_name} --env {folder}"
-    )
+    named = f"python -m stacks.launching.install {recipe.environment_name} --env {folder}"
+    return f"{recipe.make_command} (default place), or {named}"
 
 
 def start_server(

@@ -1,0 +1,1 @@
+"""Installing and starting the real servers: one recipe for each stack, and what runs them."""
