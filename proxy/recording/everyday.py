@@ -68,7 +68,7 @@ class EverydayBuilder(ResponseBuilder):
         """Put the line of an everyday request. False: it is none."""
         connection = self._connections.get(event.connection)
         redactor = self._redactor
-        if connection is None or connection.busy or not (event.complete and redactor.plain):
+        if connection is None or connection.busy or connection.client_left or not (event.complete and redactor.plain):
             return False
         head = redactor.request_head(event.head)
         body = event.body

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy import tap
@@ -139,6 +139,7 @@ def written(rebuilder: Rebuilder, events: Sequence[tap.Event], *, close: bool = 
 
 
 @given(exchanges, st.sampled_from([b"POST", b"HEAD"]), st.booleans())
+@example([(b"", [ANSWER % (0, b"")], 1, "client fin"), (b"", [ANSWER % (0, b"")], 0, "")], b"POST", False)
 def test_both_ways_write_the_same_lines(
     exchanges: list[tuple[bytes, list[bytes], int, str]], method: bytes, close: bool
 ) -> None:
