@@ -3,14 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-AGENTS := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/agents
 PEER := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/peers/tool-eval-bench/.ready-3.0.0
 empty :=
 space := $(empty) $(empty)
-MINI := $(AGENTS)/mini-swe-agent/.ready-2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents versus peers engine-mlx engine-llamacpp lock models clean truth-table diagnoses
+.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents agents-all versus peers engine-mlx engine-llamacpp lock models clean truth-table diagnoses pairing
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -53,6 +51,9 @@ test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) models ## Tests on vLLM and SG
 truth-table: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang ## Measure what real servers return for known texts; goes on where it stopped; results/published/truth_table
 	$(BIN)/python -m probe.truth_table --heavy
 
+pairing: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang agents-all ## Real agents on real stacks, rightly and wrongly configured; goes on where it stopped; results/published/pairing
+	$(BIN)/stacktap pair --yes --matrix results/published/pairing/matrix.toml
+
 SETUPS ?=
 
 diagnoses: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python ## Build every broken set-up, diagnose and mend it; writes docs/diagnoses.md (SETUPS="raw key": only these)
@@ -94,12 +95,16 @@ stack-vllm: $(READY) ## vLLM for the processor in an environment of its own (3.5
 stack-sglang: $(READY) ## SGLang for the processor in an environment of its own (3 GB)
 	@$(BIN)/python -m stacks.launching.install sglang
 
-agents: $(MINI) ## Real agents for the tests, each in an environment of its own
+AGENTS ?= mini-swe-agent opencode
 
-$(MINI):
-	rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check mini-swe-agent==2.4.6
-	@touch $@
+agents: $(READY) ## Real agents for the tests, each in an environment of its own (AGENTS="NAME ..."; all: make agents-all)
+	@$(BIN)/python -m proxy.agents.install $(AGENTS)
+
+agents-all: $(READY) ## Every agent that has a profile and can be installed (4 GB)
+	@$(BIN)/python -m proxy.agents.install --all
+
+agent-%: $(READY)
+	@$(BIN)/python -m proxy.agents.install $*
 
 peers: $(PEER) ## tool-eval-bench in an environment of its own, for the comparison
 

@@ -17,6 +17,11 @@ def environments_folder() -> Path:
     return _base("XDG_DATA_HOME", ".local/share") / "envs"
 
 
+def agents_folder() -> Path:
+    """Return the folder that holds one installation per agent."""
+    return _base("XDG_DATA_HOME", ".local/share") / "agents"
+
+
 def wheels_folder() -> Path:
     """Return the cache of wheels that were built from source here."""
     return _base("XDG_CACHE_HOME", ".cache") / "wheels"

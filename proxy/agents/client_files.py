@@ -11,24 +11,34 @@ from proxy.agents.clients import AgentHint, Pointing, codex_configuration, openc
 
 
 def agent_environment(
-    hint: AgentHint | None, pointing: Pointing, environment: Mapping[str, str], folder: Path
+    hint: AgentHint | None, pointing: Pointing, environment: Mapping[str, str], folder: Path, project: Path = Path()
 ) -> dict[str, str]:
-    """Write what this agent needs into `folder` (private, temporary) and return the variables that point at it."""
+    """Write what this agent needs into `folder` (private, temporary) and return the variables that point at it.
+
+    `project` is the folder that the agent will run in.
+    """
     home = Path(environment.get("HOME") or Path.home())
     if hint is None:
         return {}
     if hint.name == "opencode":
-        return _opencode(pointing, environment, home, folder)
+        return _opencode(pointing, environment, home, folder, project)
     if hint.name == "Codex CLI":
         return _codex(pointing, environment, home, folder)
     return {}
 
 
-def _opencode(pointing: Pointing, environment: Mapping[str, str], home: Path, folder: Path) -> dict[str, str]:
+def _opencode(
+    pointing: Pointing, environment: Mapping[str, str], home: Path, folder: Path, project: Path
+) -> dict[str, str]:
     base = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
     named = environment.get("OPENCODE_CONFIG")
     candidates = [Path(named)] if named else []
-    candidates += [base / "opencode.json", base / "opencode.jsonc", Path("opencode.json"), Path("opencode.jsonc")]
+    candidates += [
+        base / "opencode.json",
+        base / "opencode.jsonc",
+        project / "opencode.json",
+        project / "opencode.jsonc",
+    ]
     user: dict[str, object] = {}
     providers: dict[str, object] = {}
     for path in candidates:

@@ -8,27 +8,29 @@ pydantic-ai, opencode and Codex CLI configuration references; as of 2026-11).
 from __future__ import annotations
 
 import json
-import os.path
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-DUMMY_KEY = "sk-no-key-required"
-"""Set only where the user has no key: several SDKs refuse to start without one, local servers ignore it."""
+from proxy.agents.profile import profile_of, profiles
+from proxy.agents.variables import DUMMY_KEY, LOOPBACK, base_url_environment
 
-_WITH_V1 = (
-    "OPENAI_BASE_URL",
-    "OPENAI_API_BASE",
-    "LLM_BASE_URL",
-    "OLLAMA_BASE_URL",
-    "LM_STUDIO_API_BASE",
-    "HOSTED_VLLM_API_BASE",
-    "LLAMAFILE_API_BASE",
-)
-_WITHOUT_V1 = ("ANTHROPIC_BASE_URL", "OLLAMA_HOST", "OLLAMA_API_BASE")
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+__all__ = [
+    "AGENTS",
+    "DUMMY_KEY",
+    "AgentHint",
+    "Pointing",
+    "agent_of",
+    "arguments_past_relay",
+    "base_url_environment",
+    "bypass_advice",
+    "codex_configuration",
+    "filled_command",
+    "opencode_configuration",
+    "without_comments",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,78 +51,13 @@ class AgentHint:
     setting: str
 
 
-AGENTS = (
-    AgentHint("opencode", ("opencode",), "provider.NAME.options.baseURL in opencode.json (a project's own file wins)"),
-    AgentHint("Codex CLI", ("codex",), 'base_url of [model_providers.NAME] in config.toml, wire_api = "responses"'),
-    AgentHint("Claude Code", ("claude",), "ANTHROPIC_BASE_URL (without /v1), and ANTHROPIC_AUTH_TOKEN"),
-    AgentHint("aider", ("aider",), "--openai-api-base {base_url} (or OPENAI_API_BASE), with --model openai/NAME"),
-    AgentHint("mini-swe-agent", ("mini", "mini-swe-agent"), "model.model_kwargs.api_base in its YAML configuration"),
-    AgentHint("smolagents", ("smolagent", "webagent"), "--api-base {base_url}, or OpenAIModel(api_base=...)"),
-    AgentHint("Qwen Code", ("qwen",), "--openai-base-url {base_url} with --auth-type openai"),
-    AgentHint("goose", ("goose",), "OPENAI_HOST (host without path) and OPENAI_BASE_PATH"),
-    AgentHint("OpenHands", ("openhands",), "LLM_BASE_URL together with --override-with-envs"),
-    AgentHint("Cline", ("cline",), "the provider's base URL in its settings"),
-    AgentHint("Continue", ("cn", "continue"), "apiBase of the model in config.yaml"),
-    AgentHint("llm", ("llm",), "api_base of the model in extra-openai-models.yaml"),
-)
+AGENTS = tuple(AgentHint(profile.title, profile.commands, profile.setting) for profile in profiles())
 
 
 def agent_of(command: Sequence[str]) -> AgentHint | None:
     """The known agent that a command line starts, looking through `npx`, `uvx`, `pipx run`, `python -m` and `env`."""
-    words = list(command)
-    launchers = {
-        "npx",
-        "uvx",
-        "uv",
-        "pipx",
-        "run",
-        "env",
-        "-m",
-        "python",
-        "python3",
-        "bunx",
-        "pnpm",
-        "exec",
-        "dlx",
-        "tool",
-    }
-    for word in words[:6]:
-        base = re.sub(r"(@[^/]*|\.exe|\.py)$", "", os.path.basename(word))
-        for hint in AGENTS:
-            if base in hint.commands or base.replace("-ai", "") in hint.commands:
-                return hint
-        if base not in launchers and not re.fullmatch(r"python3(\.\d+)?|-.*|.*=.*", base):
-            return None
-    return None
-
-
-def base_url_environment(relay_url: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables to set so that common clients talk to the relay at `relay_url` (no trailing slash, no /v1).
-
-    Existing base-URL variables are overridden, existing keys are kept, NO_PROXY is extended by the loopback names.
-    """
-    result = dict.fromkeys(_WITH_V1, f"{relay_url}/v1")
-    result.update(dict.fromkeys(_WITHOUT_V1, relay_url))
-    parts = urlsplit(relay_url)
-    origin = f"{parts.scheme}://{parts.netloc}"
-    path = parts.path.strip("/")
-    result["OPENAI_HOST"] = result["ANTHROPIC_HOST"] = origin
-    result["OPENAI_BASE_PATH"] = f"{path}/v1/chat/completions".lstrip("/")
-    if not environment.get("OPENAI_API_KEY"):
-        result["OPENAI_API_KEY"] = DUMMY_KEY
-    if not environment.get("ANTHROPIC_API_KEY") and not environment.get("ANTHROPIC_AUTH_TOKEN"):
-        result["ANTHROPIC_AUTH_TOKEN"] = DUMMY_KEY
-    for name in ("NO_PROXY", "no_proxy"):
-        result[name] = _extended_no_proxy(environment.get(name) or environment.get(name.swapcase()) or "")
-    result["STACKTAP_RELAY"] = relay_url
-    return result
-
-
-def _extended_no_proxy(value: str) -> str:
-    entries = [entry.strip() for entry in value.split(",") if entry.strip()]
-    if "*" in entries:
-        return value
-    return ",".join(entries + [name for name in _LOOPBACK if name not in entries])
+    profile = profile_of(command)
+    return None if profile is None else AgentHint(profile.title, profile.commands, profile.setting)
 
 
 def filled_command(command: Sequence[str], relay_url: str) -> list[str]:
@@ -133,7 +70,7 @@ def arguments_past_relay(command: Sequence[str], upstream_url: str) -> list[str]
     netloc = urlsplit(upstream_url).netloc.rpartition("@")[2]
     names = {netloc}
     host, _, port = netloc.rpartition(":")
-    if port.isdigit() and host.strip("[]") in _LOOPBACK:
+    if port.isdigit() and host.strip("[]") in LOOPBACK:
         names |= {f"{alias}:{port}" for alias in ("127.0.0.1", "localhost", "[::1]")}
     pattern = re.compile("|".join(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])" for name in sorted(names) if name))
     return [word for word in command if netloc and pattern.search(word)]

@@ -116,7 +116,8 @@ class OllamaReplay:
         best: tuple[Taken, list[str]] | None = None
         for one in self._by_route.get((asked.method, asked.path), []):
             cut_off = bool(one.raw) and not one.whole
-            if one.stuck or cut_off or (NEEDS_JINJA in one.payload) != needs_jinja:
+            # A 403 was the answer to a foreign Host or Origin, which no body shows.
+            if one.stuck or cut_off or one.status == 403 or (NEEDS_JINJA in one.payload) != needs_jinja:
                 continue
             differs = differences(asked, one, self._families, self.models)
             if differs is None:

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
-import json
 import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
-import venv
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,6 +24,7 @@ from stacks.launching.install_progress import CommandFailedError, Progress
 from stacks.launching.launch import termination_as_interrupt
 from stacks.launching.llamacpp import PACKAGE as LLAMA_PACKAGE
 from stacks.launching.llamacpp import create_library_links
+from stacks.launching.made_folder import InstallError, clear, create_environment, finish, is_whole_folder, only_one
 from stacks.launching.recipe import INCOMPLETE_MARK, LaunchError, site_packages
 from stacks.locations import environments_folder, install_logs_folder, wheels_folder
 
@@ -46,19 +43,9 @@ _HINTS = (
 )
 
 
-class InstallError(Exception):
-    """An environment could not be built; ``str()`` says what to do."""
-
-
 def is_whole(environment: Path, plan: EnvironmentPlan) -> bool:
     """Return whether ``environment`` was finished from exactly this plan."""
-    if (environment / INCOMPLETE_MARK).exists():
-        return False
-    try:
-        marker = json.loads((environment / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(marker, dict) and marker.get("fingerprint") == plan.fingerprint
+    return is_whole_folder(environment, MARKER, plan.fingerprint)
 
 
 def install(
@@ -71,10 +58,10 @@ def install(
     """
     environment = environment.expanduser().absolute()
     environment.parent.mkdir(parents=True, exist_ok=True)
-    with _only_one(environment, progress):
+    with only_one(environment, progress):
         if is_whole(environment, plan) and not (force or rebuild):
             return False
-        _clear(environment)
+        clear(environment, MARKER)
         _require_room(plan, environment.parent)
         environment.mkdir(exist_ok=True)
         (environment / INCOMPLETE_MARK).touch()
@@ -91,16 +78,7 @@ def install(
 def _build(plan: EnvironmentPlan, environment: Path, progress: Progress, rebuild: bool) -> None:
     progress.say(f"{plan.name}: {plan.summary}")
     progress.say(f"creating {environment}")
-    try:
-        venv.create(environment, with_pip=True, symlinks=True)
-    except subprocess.CalledProcessError as error:
-        said = (error.output or b"").decode("utf-8", "replace").strip()
-        raise InstallError(
-            f"{sys.executable} cannot make a virtual environment with pip: {said or error}\n"
-            "  -> Debian and Ubuntu have it in a package of its own: apt-get install python3-venv"
-        ) from error
-    python = environment / "bin" / "python"
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    pip = create_environment(environment)
     wheels = wheels_folder()
     wheels.mkdir(parents=True, exist_ok=True)
     for requirement in plan.built:
@@ -192,29 +170,6 @@ def _require_compiler(requirement: str) -> None:
         )
 
 
-def _clear(environment: Path) -> None:
-    """Remove an environment that stacktap made; refuse a folder that it did not make."""
-    if not environment.exists():
-        return
-    if not environment.is_dir():
-        raise InstallError(f"{environment} is not a folder\n  -> choose another with --env DIR")
-    ours = (environment / MARKER).exists() or (environment / INCOMPLETE_MARK).exists()
-    if not ours and any(environment.iterdir()):
-        raise InstallError(
-            f"{environment} was not made by stacktap and is not empty\n  -> choose another with --env DIR"
-        )
-    # The mark goes in first and out last: a removal that is interrupted is still known as ours, and as not whole.
-    mark = environment / INCOMPLETE_MARK
-    mark.touch()
-    for entry in environment.iterdir():
-        if entry == mark:
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
-
-
 def _finish(plan: EnvironmentPlan, environment: Path) -> None:
     marker = {
         "stack": plan.name,
@@ -223,22 +178,7 @@ def _finish(plan: EnvironmentPlan, environment: Path) -> None:
         "python": platform.python_version(),
         "completed": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    partial = environment / (MARKER + ".partial")
-    partial.write_text(json.dumps(marker, indent=1) + "\n", encoding="utf-8")
-    partial.replace(environment / MARKER)
-    (environment / INCOMPLETE_MARK).unlink()
-
-
-@contextlib.contextmanager
-def _only_one(environment: Path, progress: Progress) -> Iterator[None]:
-    """Hold the lock beside ``environment``; wait, and say so, while another installation holds it."""
-    with (environment.parent / f".{environment.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress.say(f"another installation of {environment} is running; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    finish(environment, MARKER, marker)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -47,6 +47,7 @@ __all__ = [
     "recipe_for",
     "running_server",
     "running_server_async",
+    "server_process_async",
     "start_server",
     "termination_as_interrupt",
 ]
@@ -174,13 +175,24 @@ async def running_server_async(
 
     Errors as in :func:`start_server`. A cancelled start leaves nothing running.
     """
+    async with server_process_async(stack, model, options) as process:
+        yield process.running
+
+
+@contextlib.asynccontextmanager
+async def server_process_async(
+    stack: str, model: Path, options: LaunchOptions | None = None, on_wait: Callable[[float], None] | None = None
+) -> AsyncIterator[ServerProcess]:
+    """As :func:`running_server_async`, with the process itself: whether it lives on, and its log."""
     cancelled = threading.Event()
 
-    def give_up_when_cancelled(waited: float) -> None:
+    def wait(waited: float) -> None:
         if cancelled.is_set():
             raise LaunchError(stack, f"the start was cancelled after {waited:.1f} s")
+        if on_wait is not None:
+            on_wait(waited)
 
-    starting = asyncio.create_task(asyncio.to_thread(start_server, stack, model, options, give_up_when_cancelled))
+    starting = asyncio.create_task(asyncio.to_thread(start_server, stack, model, options, wait))
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -189,7 +201,7 @@ async def running_server_async(
             (await starting).stop()
         raise
     try:
-        yield process.running
+        yield process
     finally:
         await _finish_in_thread(process.stop)
 

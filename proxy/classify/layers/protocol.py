@@ -29,7 +29,7 @@ _TERMINAL = {
     "mixed_dialects": "protocol.malformed_answer",
     "body_truncated": "protocol.malformed_answer",
 }
-_FLAGS = {
+IRREGULAR_FLAGS = {
     "index_missing": "protocol.delta_index",
     "index_reused": "protocol.delta_index",
     "index_type": "protocol.delta_index",
@@ -56,6 +56,7 @@ _FLAGS = {
     "stream_for_plain_request": "protocol.choice_ignored",
     "plain_for_stream_request": "protocol.choice_ignored",
 }
+"""The outcome that an irregularity is a flag for."""
 _CHAT_ONLY = frozenset({"index_missing", "index_reused", "index_type", "id_missing", "id_changed", "name_repeated"})
 """Terminal in chat completions alone, whose clients join pieces by index and add names up; elsewhere a flag."""
 _REMEDY = "upgrade the server; until then number calls by their order of arrival and ignore the finish reason"
@@ -146,7 +147,7 @@ def _broken_promise(facts: Facts) -> tuple[str, str] | None:
 
 def protocol_flags(facts: Facts) -> list[str]:
     """Irregularities that did not stop the exchange, as outcome names."""
-    flags = [_FLAGS[item.code] for item in facts.assembled.irregularities if item.code in _FLAGS]
+    flags = [IRREGULAR_FLAGS[item.code] for item in facts.assembled.irregularities if item.code in IRREGULAR_FLAGS]
     if facts.turn is not None and facts.generates and (_broken_promise(facts) is not None or _no_json(facts)):
         flags.append("protocol.choice_ignored")
     return list(dict.fromkeys(flags))

@@ -1,0 +1,1 @@
+"""Agent profiles: one TOML file each; the fields are those of `proxy.agents.profile`."""
