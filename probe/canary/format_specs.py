@@ -33,15 +33,14 @@ def format_spec(call_format: str) -> CanarySpec:
     Raises CanaryError when the format is unknown.
     """
     members = format_members(call_format)
-    entry = format_named(call_format)
-    tags = _tags(entry, members[0].text)
+    tags, split_after = format_marks(call_format, members[0].text)
     return CanarySpec(
         name=f"canary-{call_format}",
         scripts=tuple(member.script() for member in members),
         template=format_template(call_format),
         triggers={"<tool_response>": "answer"},
-        tags=(*tags, *_PROMPT_TAGS),
-        split_after=tuple(tag for tag in tags if tag in entry.openers)[:1],
+        tags=tags,
+        split_after=split_after,
         generation_prompts=tuple(dict.fromkeys([assistant_opening(call_format), *GENERATION_PROMPTS])),
         merges=_MERGES,
     )
@@ -68,6 +67,15 @@ def every_format_spec(template: str) -> CanarySpec:
         generation_prompts=tuple(openings),
         merges=_MERGES,
     )
+
+
+def format_marks(call_format: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Texts that are one token each in a canary of the format whose calls look like ``text``, and the one of them that
+    a newline token of its own follows. Raises CanaryError when the format is unknown."""
+    write_calls(call_format, [(TOOL, PARIS)])
+    entry = format_named(call_format)
+    tags = _tags(entry, text)
+    return (*tags, *_PROMPT_TAGS), tuple(tag for tag in tags if tag in entry.openers)[:1]
 
 
 def _tags(entry: CallFormat, text: str) -> tuple[str, ...]:

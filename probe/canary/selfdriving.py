@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from probe.canary.call_formats import write_call
+from probe.canary.format_specs import format_marks
+from probe.canary.format_template import assistant_opening, format_template
 from probe.canary.members import hermes_template
-from probe.canary.spec import CanaryError, CanarySpec, Script
+from probe.canary.spec import GENERATION_PROMPTS, CanaryError, CanarySpec, Script
 
 DEFAULT_NONCE = "canary-4711"
 DEFAULT_FILE = "canary_note.txt"
@@ -36,15 +38,21 @@ def note_steps(
 ) -> tuple[Step, ...]:
     """Look, write ``nonce`` to ``file``, read it back, finish (in words, or by ``finish_command`` where an agent wants
     one)."""
-    for label, value in (("nonce", nonce), ("file", file)):
-        if not value or not all(c.isalnum() or c in "-_." for c in value):
-            raise CanaryError(f"the {label} {value!r} must be letters, digits, '-', '_' and '.', as the shell sees it")
+    checked_names(nonce, file)
     return (
         Step("Let me look around first.", "ls"),
         Step("Now I write the note.", f"echo {nonce} > {file}"),
         Step("I read it back.", f"cat {file}"),
         Step(finish, finish_command),
     )
+
+
+def checked_names(nonce: str, file: str) -> None:
+    """Raises CanaryError unless both are plain names: they stand in commands that a shell runs."""
+    for label, value in (("nonce", nonce), ("file", file)):
+        plain = value.isascii() and all(c.isalnum() or c in "-_." for c in value) and value.strip(".")
+        if not plain or value.startswith("-"):
+            raise CanaryError(f"the {label} {value!r} must be letters, digits, '-', '_' and '.', as the shell sees it")
 
 
 def trigger_command(command: str, trigger: str) -> str:
@@ -84,3 +92,46 @@ def selfdriving(
             raise CanaryError(f"step {number} of {len(steps)} has no command, so nothing leads to the next step")
         scripts.append(Script(f"{prefix}{number}", text, about=f"step {number} of {len(steps)}"))
     return CanarySpec(name, tuple(scripts), hermes_template(), context=65536)
+
+
+PLAIN_TEMPLATE = (
+    "{%- for message in messages -%}"
+    "{{- '<|im_start|>' ~ message.role ~ '\\n' -}}"
+    "{%- if message.content is string -%}{{- message.content -}}"
+    "{%- elif message.content -%}{%- for part in message.content -%}{{- part.text or '' -}}{%- endfor -%}{%- endif -%}"
+    "{{- '<|im_end|>\\n' -}}"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
+)
+"""ChatML without a word on tools: servers that infer a parser from the template infer none."""
+
+
+def walking_spec(
+    scripts: Sequence[Script],
+    call_format: str | None,
+    *,
+    name: str = "canary-selfdriving",
+    context: int = 131_072,
+    triggers: Mapping[str, str] | None = None,
+) -> CanarySpec:
+    """The canary that writes ``scripts``, the first by default, under the chat template of ``call_format``.
+
+    The format's own markers are tokens, as its models have them. None as format: a text protocol, whose template and
+    tokens know no tools. ``triggers`` lead to scripts beside ``[[name]]``. Raises CanaryError for an unknown format.
+    """
+    more = dict(triggers or {})
+    if call_format is None:
+        return CanarySpec(name, tuple(scripts), PLAIN_TEMPLATE, triggers=more, tags=(), split_after=(), context=context)
+    if call_format == "hermes":
+        return CanarySpec(name, tuple(scripts), hermes_template(), triggers=more, context=context)
+    tags, split_after = format_marks(call_format, scripts[0].text)
+    return CanarySpec(
+        name,
+        tuple(scripts),
+        format_template(call_format),
+        triggers=more,
+        tags=tags,
+        split_after=split_after,
+        generation_prompts=tuple(dict.fromkeys([assistant_opening(call_format), *GENERATION_PROMPTS])),
+        context=context,
+    )

@@ -30,7 +30,10 @@ class Speech:
     ``name`` says in a few words what was found (``tool bash(command)``, ``fenced bash block``). ``kind`` names the
     writer in ``probe.pairing.speaking`` that puts a step into words. ``tool`` and ``argument`` are the tool and its
     argument for the command (text protocols: what the writer needs instead, e.g. the language of a fence).
-    ``extra`` are further arguments that the tool's schema requires, with values it allows. ``finish_tool`` and
+    ``extra`` are further arguments that the tool's schema requires, with values it allows; where it holds ``argument``
+    itself, that value is the command's place (``"{command}"``, ``["bash", "-lc", "{command}"]``) and ``extra`` is all
+    of the arguments in the schema's order. ``{folder}`` in a value stands for the scratch folder. ``form`` holds the
+    marks of a text protocol, by the names its writer uses. ``finish_tool`` and
     ``finish_arguments`` are the call that ends the task, where the agent wants one instead of plain words;
     ``finish_command`` is the shell command that does so. ``why`` says what of the request led to this.
     """
@@ -45,6 +48,7 @@ class Speech:
     finish_arguments: Mapping[str, Any] = field(default_factory=dict)
     finish_command: str = ""
     why: str = ""
+    form: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ class PlannedTurn:
 class Plan:
     """The whole walk. ``file`` (relative to the scratch folder) must hold ``nonce`` at the end; ``task`` is what the
     agent is asked in the user's words; ``call_format`` is the format that the calls are written in (a name of
-    ``probe.canary.call_formats``); ``spec`` is the canary that writes the turns."""
+    ``probe.canary.call_formats``); ``spec`` is the canary that writes the turns. ``prepared`` are files (relative path
+    and content) that must stand in the scratch folder before the walk."""
 
     speech: Speech
     turns: tuple[PlannedTurn, ...]
@@ -73,11 +78,13 @@ class Plan:
     task: str
     call_format: str
     spec: CanarySpec
+    prepared: Mapping[str, str] = field(default_factory=dict)
 
 
 Ending = Literal["exited", "timeout", "interrupted", "not_started", "silent", "stopped"]
 """How the agent's process ended: by itself; at the time limit; by the user; never begun; killed since it asked the
-server nothing for too long (it waits for a person, or for nothing); stopped since what was wanted had been seen."""
+server nothing for too long (it waits for a person, or for nothing); stopped since what was wanted had been seen, or
+since the server refused it again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,8 @@ class AgentRun:
     left_running: int = 0
     problem: str = ""
     """Why it was not started, where it was not."""
+    output_bytes: int = 0
+    """All that it printed, of which ``output`` holds the end."""
 
 
 @dataclass(frozen=True, slots=True)
