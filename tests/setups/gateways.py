@@ -2,60 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from contextlib import AbstractContextManager
 
 import aiohttp
 from aiohttp import web
 
-Handler = Callable[[web.Request, aiohttp.ClientSession, str], Awaitable[web.StreamResponse]]
-_HOP = {"transfer-encoding", "content-length", "connection", "keep-alive", "content-encoding", "date", "server"}
-
-
-async def _sent_on(
-    request: web.Request, session: aiohttp.ClientSession, upstream: str, body: bytes | None = None, **options: Any
-) -> aiohttp.ClientResponse:
-    headers = {name: value for name, value in request.headers.items() if name.lower() not in ("host", "content-length")}
-    data = await request.read() if body is None else body
-    return await session.request(request.method, upstream + request.path_qs, headers=headers, data=data, **options)
-
-
-def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
-    return {name: value for name, value in answer.headers.items() if name.lower() not in _HOP}
-
-
-async def plain(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
-    """What a good one does: everything on as it came."""
-    async with await _sent_on(request, session, upstream) as answer:
-        response = web.StreamResponse(status=answer.status, headers=_headers(answer))
-        await response.prepare(request)
-        async for piece in answer.content.iter_any():
-            await response.write(piece)
-        await response.write_eof()
-        return response
+from tests.support.faulty_gateway.passing_on import Handler, in_a_thread, kept_headers, plain, sent_on
 
 
 async def buffers(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
     """Takes the whole answer before the first byte of it goes on."""
-    async with await _sent_on(request, session, upstream) as answer:
+    async with await sent_on(request, session, upstream) as answer:
         body = await answer.read()
-        return web.Response(status=answer.status, headers=_headers(answer), body=body)
+        return web.Response(status=answer.status, headers=kept_headers(answer), body=body)
 
 
 async def drops_calls(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
     """Builds the answer anew from the fields it knows; `tool_calls` is none of them."""
-    async with await _sent_on(request, session, upstream) as answer:
+    async with await sent_on(request, session, upstream) as answer:
         body = await answer.read()
         lines = (
             [_without(line, "tool_calls") for line in body.split(b"\n")]
             if b"data: " in body
             else [_without(body, "tool_calls")]
         )
-        return web.Response(status=answer.status, headers=_headers(answer), body=b"\n".join(lines))
+        return web.Response(status=answer.status, headers=kept_headers(answer), body=b"\n".join(lines))
 
 
 def _without(text: bytes, name: str) -> bytes:
@@ -78,16 +51,16 @@ async def strips_tools(request: web.Request, session: aiohttp.ClientSession, ups
         value = json.loads(body)
         value.pop("tools", None)
         body = json.dumps(value).encode()
-    async with await _sent_on(request, session, upstream, body) as answer:
-        return web.Response(status=answer.status, headers=_headers(answer), body=await answer.read())
+    async with await sent_on(request, session, upstream, body) as answer:
+        return web.Response(status=answer.status, headers=kept_headers(answer), body=await answer.read())
 
 
 async def impatient(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
     """Waits two milliseconds for an answer, then says 504 with a page of its own."""
     limit = aiohttp.ClientTimeout(total=0.002 if request.method == "POST" else 10)
     try:
-        async with await _sent_on(request, session, upstream, timeout=limit) as answer:
-            return web.Response(status=answer.status, headers=_headers(answer), body=await answer.read())
+        async with await sent_on(request, session, upstream, timeout=limit) as answer:
+            return web.Response(status=answer.status, headers=kept_headers(answer), body=await answer.read())
     except TimeoutError:
         page = "<html><head><title>504 Gateway Time-out</title></head><body><h1>504 Gateway Time-out</h1></body></html>"
         return web.Response(status=504, text=page, content_type="text/html")
@@ -95,11 +68,11 @@ async def impatient(request: web.Request, session: aiohttp.ClientSession, upstre
 
 async def cuts_streams(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
     """Ends an answer after 300 bytes, as one with a time or size limit for streams does."""
-    async with await _sent_on(request, session, upstream) as answer:
+    async with await sent_on(request, session, upstream) as answer:
         body = await answer.read()
         if b"data: " not in body:
-            return web.Response(status=answer.status, headers=_headers(answer), body=body)
-        response = web.StreamResponse(status=answer.status, headers=_headers(answer))
+            return web.Response(status=answer.status, headers=kept_headers(answer), body=body)
+        response = web.StreamResponse(status=answer.status, headers=kept_headers(answer))
         await response.prepare(request)
         await response.write(body[:300])
         assert request.transport is not None
@@ -130,9 +103,9 @@ async def busy(request: web.Request, session: aiohttp.ClientSession, upstream: s
 
 async def runs_together(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
     """Takes out empty lines, which part the events of a stream."""
-    async with await _sent_on(request, session, upstream) as answer:
+    async with await sent_on(request, session, upstream) as answer:
         body = (await answer.read()).replace(b"\n\n", b"\n")
-        return web.Response(status=answer.status, headers=_headers(answer), body=body)
+        return web.Response(status=answer.status, headers=kept_headers(answer), body=body)
 
 
 async def never_streams(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
@@ -143,15 +116,15 @@ async def never_streams(request: web.Request, session: aiohttp.ClientSession, up
         value["stream"] = False
         value.pop("stream_options", None)
         body = json.dumps(value).encode()
-    async with await _sent_on(request, session, upstream, body) as answer:
-        return web.Response(status=answer.status, headers=_headers(answer), body=await answer.read())
+    async with await sent_on(request, session, upstream, body) as answer:
+        return web.Response(status=answer.status, headers=kept_headers(answer), body=await answer.read())
 
 
 async def lies_about_coding(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
     """Unpacks answers and leaves the header that says they are packed."""
-    async with await _sent_on(request, session, upstream) as answer:
+    async with await sent_on(request, session, upstream) as answer:
         coded = {"content-encoding": "gzip"} if request.method == "POST" else {}
-        return web.Response(status=answer.status, headers=_headers(answer) | coded, body=await answer.read())
+        return web.Response(status=answer.status, headers=kept_headers(answer) | coded, body=await answer.read())
 
 
 async def small_bodies(request: web.Request, session: aiohttp.ClientSession, upstream: str) -> web.StreamResponse:
@@ -194,36 +167,6 @@ GATEWAYS: dict[str, Handler] = {
 }
 
 
-@contextlib.contextmanager
-def gateway(upstream: str, behaviour: str, port: int = 0) -> Iterator[str]:
+def gateway(upstream: str, behaviour: str, port: int = 0) -> AbstractContextManager[str]:
     """A gateway in front of `upstream`, in a thread of its own; its URL."""
-    started = threading.Event()
-    stop = asyncio.Event()
-    where: list[Any] = []
-
-    async def serve() -> None:
-        connector = aiohttp.TCPConnector(force_close=True)  # a kept connection may be closed just as it is used
-        async with aiohttp.ClientSession(auto_decompress=False, connector=connector) as session:
-
-            async def handle(request: web.Request) -> web.StreamResponse:
-                return await GATEWAYS[behaviour](request, session, upstream)
-
-            server = web.Server(handle)
-            runner = web.ServerRunner(server)
-            await runner.setup()
-            site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
-            await site.start()
-            where.extend((runner.addresses[0][1], asyncio.get_running_loop()))
-            started.set()
-            await stop.wait()
-            await runner.cleanup()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    if not started.wait(10):
-        raise RuntimeError(f"the gateway {behaviour} did not start")
-    try:
-        yield f"http://127.0.0.1:{where[0]}"
-    finally:
-        where[1].call_soon_threadsafe(stop.set)
-        thread.join(10)
+    return in_a_thread(GATEWAYS[behaviour], upstream, behaviour, port)

@@ -45,3 +45,31 @@ def is_loopback(address: str) -> bool:
     if len(packed) == 4:
         return packed[0] == 127
     return packed == b"\0" * 15 + b"\1" or (packed[:12] == b"\0" * 10 + b"\xff\xff" and packed[12] == 127)
+
+
+def processes_of(place: Path) -> list[str]:
+    """The command lines of living processes that were started with a path in their environment, or in their words."""
+    found = []
+    mark = str(place).encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_bytes()
+            if int(folder.name) != os.getpid() and mark in words + (folder / "environ").read_bytes():
+                found.append(words.replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+def children_of(parent: int) -> dict[int, str]:
+    """The living children of a process, and theirs, with their command lines."""
+    parents, words = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            parents[int(folder.name)] = int(fields[1])
+            words[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    found: set[int] = set()
+    level = {parent}
+    while level:
+        level = {pid for pid, above in parents.items() if above in level} - found
+        found |= level
+    return {pid: words[pid] for pid in found}
