@@ -7,6 +7,7 @@ is first needed. Sources: Ollama's API (`/api/blobs`, `/api/create`, `/api/delet
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,8 @@ from probe.canary.build import BuiltCanary
 from probe.canary.ollama_files import BARE_GGUF, OllamaWay, bare_gguf
 
 PREFIX = "stacktap-canary-"
-"""Every model that is created here has a name that begins so; no other is ever removed."""
+"""Every model that is created here has a name that begins so, or with another prefix; no other is ever removed."""
+_UNFIT = re.compile(r"[^a-z0-9.]+")
 _SECONDS = 60.0
 _LATE_SECONDS = 1.0
 
@@ -42,8 +44,10 @@ class OllamaModels:
         disruptive: bool = False,
         headers: Mapping[str, str] | None = None,
         seconds: float = _SECONDS,
+        prefix: str = PREFIX,
     ) -> None:
-        """`base_url` is the server's, or a relay's in front of it; `seconds` limits each request."""
+        """`base_url` is the server's, or a relay's in front of it; `seconds` limits each request; `prefix` begins the
+        names of what is created."""
         try:
             import ollama  # noqa: PLC0415 - an optional dependency
         except ImportError:
@@ -51,6 +55,7 @@ class OllamaModels:
                 "creating models on Ollama needs its client: pip install 'stacktap[ollama]'"
             ) from None
         self.base_url = base_url
+        self.prefix = prefix
         self.created: list[str] = []
         self._unsure: set[str] = set()
         self._disruptive = disruptive
@@ -86,6 +91,12 @@ class OllamaModels:
             reasons = "; ".join(dict.fromkeys(left.values()))
             raise OllamaModelsError(f"still on {self.base_url}: `ollama rm {' '.join(left)}` removes them ({reasons})")
 
+    def version(self) -> str:
+        """The server's version."""
+        with self._told("ask for the version"):
+            answer = self._send("GET", "/api/version").json()
+        return str(answer.get("version", "")) if isinstance(answer, dict) else ""
+
     def names(self) -> list[str]:
         """The models on the server."""
         with self._told("list the models"):
@@ -103,11 +114,16 @@ class OllamaModels:
             answer: dict[str, Any] = self._send("POST", "/api/show", json={"model": name}).json()
         return answer
 
-    def create(self, canary: BuiltCanary, way: OllamaWay) -> str:
-        """Install a canary in one way under a new name of ours, and return the name. Raises NotAllowedError,
-        OllamaModelsError; what was begun is removed on leaving."""
+    def new_name(self, way: OllamaWay) -> str:
+        """A name of ours that says the way and was never given before."""
+        return f"{self.prefix}{_UNFIT.sub('-', way.name.lower()).strip('-')}-{secrets.token_hex(4)}"
+
+    def create(self, canary: BuiltCanary, way: OllamaWay, name: str | None = None) -> str:
+        """Install a canary in one way under a new name of ours, and return the name. A name that exists already is
+        refused: creating it would replace it. Raises NotAllowedError, OllamaModelsError, and ValueError for a name
+        that is not ours; what was begun is removed on leaving."""
         self._allowed(f"create a model on {self.base_url}")
-        name = f"{PREFIX}{way.name}-{secrets.token_hex(4)}"
+        name = self._free(self.new_name(way) if name is None else name)
         path = _gguf(canary, way)
         # Noted before it is asked for: a request that is cut off may have been carried out.
         self.created.append(name)
@@ -126,6 +142,12 @@ class OllamaModels:
         self._unsure.discard(name)
         return name
 
+    def load(self, name: str) -> None:
+        """Take a model into memory without asking it anything. Raises NotAllowedError, OllamaModelsError."""
+        self._allowed(f"load {name}")
+        with self._told(f"load {name}"):
+            self._send("POST", "/api/chat", json={"model": name, "messages": [], "stream": False})
+
     def unload(self, name: str) -> None:
         """Take a model out of memory (also one whose runner is stuck). Raises NotAllowedError, OllamaModelsError."""
         self._allowed(f"unload {name}")
@@ -135,7 +157,7 @@ class OllamaModels:
     def remove(self, name: str) -> None:
         """Unload and delete a model of ours; one that is gone already is fine. Raises OllamaModelsError, and ValueError
         for a name that is not ours."""
-        if not name.startswith(PREFIX):
+        if not name.startswith(self.prefix):
             raise ValueError(f"{name} was not created by stacktap: it is not removed")
         with contextlib.suppress(OllamaModelsError, NotAllowedError):
             self.unload(name)
@@ -150,8 +172,18 @@ class OllamaModels:
 
     def leftovers(self) -> list[str]:
         """Models of ours that an earlier run could not remove (it was killed)."""
-        ours = [name for name in self.names() if name.startswith(PREFIX)]
+        ours = [name for name in self.names() if name.startswith(self.prefix)]
         return [name for name in ours if name.removesuffix(":latest") not in self.created]
+
+    def _free(self, name: str) -> str:
+        if not name.startswith(self.prefix):
+            raise ValueError(f"{name} does not begin with {self.prefix}: it could not be removed again")
+        if name in {taken.removesuffix(":latest") for taken in self.names()}:
+            raise OllamaModelsError(
+                f"{self.base_url} has a model {name} already, and it is not replaced: give another name, or remove it "
+                f"with `ollama rm {name}`"
+            )
+        return name
 
     def _again(self) -> Iterator[str]:
         """Names whose creation was cut off: the server may still have finished it after the first removal."""
