@@ -18,7 +18,7 @@ from results.segments import has_journal, lost_lines
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4,}\Z")
 _OWN_FILES = re.compile(
     r"(?:wire\.(?:[0-9]{6,}\.|next\.)?jsonl(?:\.zst)?(?:\.tmp)?|run\.json(?:\.tmp)?|status\.json|outcomes\.jsonl(?:\.tmp)?"
-    rf"|report\.(?:md|html|json)|{LOCK_NAME})\Z"
+    rf"|report\.(?:md|html|json)|pairing\.json(?:\.tmp)?|{LOCK_NAME})\Z"
 )
 _OWN_FOLDERS = frozenset({"plots"})
 

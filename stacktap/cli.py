@@ -29,6 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "demo": Entry("first", "Start a real server with a known-answer model and show what it does to a tool call."),
     "doctor": Entry("first", "Find local servers: what they are, what is loaded, what looks wrong."),
     "wrap": Entry("first", "Run an agent unchanged, with everything between it and its server recorded."),
+    "pair": Entry("first", "Whether an agent and a server work together, shown with a model that cannot fail."),
     "diagnose": Entry("first", "One verdict on a server: which layer fails, with evidence and what to change."),
     "up": Entry("servers", "Start a model server and wait until it answers."),
     "canary": Entry("servers", "Build, list and verify known-answer models."),

@@ -24,7 +24,7 @@ httpx.post(urls[0] + "/chat/completions", json={{"model": "m", "messages": []}},
 BUILDS = re.compile(r"make |docker |pip |apt|jq |git |zstd|for |export |python -m tests\.bench")
 """Commands of other programs, or that build for minutes; those of `make` are run by the CI script."""
 
-NEEDS_SERVER = re.compile(r"stacktap (?:demo|up)\b|stacktap compare .*\bup:")
+NEEDS_SERVER = re.compile(r"stacktap (?:demo|up|pair)\b|stacktap compare .*\bup:")
 """Run on real servers by tests/stacks_real."""
 
 FINDS = re.compile(r"stacktap (?:diagnose|compare|doctor)\b")

@@ -77,6 +77,7 @@ def test_remove_takes_runs_only(tmp_path: Path) -> None:
     (run / "plots").mkdir()
     (run / "plots" / "a.png").write_bytes(b"")
     (run / "wire.000001.jsonl.zst").write_bytes(b"")
+    (run / "pairing.json").write_bytes(b"")
     remove(run)
     assert not run.exists()
     other = tmp_path / "other"
