@@ -173,6 +173,11 @@ class Asker:
         exchange = await self.exchange(answer)
         return None if exchange is None else self._judged[answer.number]
 
+    def forget(self, answer: Answer) -> None:
+        """Let go of the record of an answer: one who asks for ever keeps in memory only what it still needs."""
+        self._exchanges.pop(answer.number, None)
+        self._judged.pop(answer.number, None)
+
     def identify(self, stack: str, version: str) -> None:
         """From now on answers are judged as ones of this stack (signatures are ranged by version)."""
         self._stack, self._version = stack, version

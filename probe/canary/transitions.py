@@ -51,7 +51,8 @@ def build_transitions(spec: CanarySpec, scripts: Sequence[ChunkedScript], vocabu
     preferred = {
         previous: table.get(spec.default_script, next(iter(table.values()))) for previous, table in successors.items()
     }
-    return Transitions(successors, preferred, tuple(fallbacks))
+    # Scripts that end alike share their fallback: it counts once, or its weights would add up and win.
+    return Transitions(successors, preferred, tuple(dict.fromkeys(fallbacks)))
 
 
 def _paths(script: ChunkedScript, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:

@@ -32,7 +32,9 @@ from probe.pairing.serving.serving_canary import DEFAULT_FORMAT, ServedStack, ca
 from probe.pairing.walking import WalkSettings, walk
 from stacks.locations import canaries_folder
 from stacks.serving.ollama_modes import mode_of
+from stacks.serving.registry import title_of
 
+_ANSWER_SECONDS = 5.0
 NOTE = "canary_note.txt"
 """The file that the walk writes in the scratch folder."""
 LEARNING_TASK = f"Leave a note: write a word into the file {NOTE} in the current folder, and check it."
@@ -67,6 +69,8 @@ async def pair(subject: Subject, ground: Ground, settings: WalkSettings) -> Pair
     Raises CannotPairError, and what the parts raise where they cannot begin: LaunchError, CanaryError, SessionError,
     ScratchError, SubjectError, GatewayError, NotAllowedError, OllamaModelsError, OSError; KeyboardInterrupt on Ctrl-C.
     """
+    if ground.url:
+        await _require_server(ground.url)
     subject = replace(subject, version=await asyncio.to_thread(version_of, subject))
     settings.say(f"learning how {subject.name} {subject.version} calls tools".replace("  ", " "))
     learned = await learning_run(subject, LEARNING_TASK, settings)
@@ -75,7 +79,8 @@ async def pair(subject: Subject, ground: Ground, settings: WalkSettings) -> Pair
     settings.say(f"learned: {learned.speech.name}")
     with scratch_folder() as scratch:
         async with _served(subject, learned.speech, ground, str(scratch.work), settings) as (plan, served):
-            settings.say(f"walking {subject.name} through the task on {served.stack or served.url} {served.version}")
+            where = f"{title_of(served.stack)} {served.version}".strip() if served.stack else served.url
+            settings.say(f"walking {subject.name} through the task on {where}")
             return await walk(subject, plan, served, scratch, settings)
 
 
@@ -119,7 +124,7 @@ async def _served(
         if speech.channel == "native":
             settings.say(f"calls in the format {plan.call_format}: {'--format' if ground.call_format else chosen.why}")
         canary = await asyncio.to_thread(built, plan)
-        settings.say(f"starting {ground.served.stack} with the canary")
+        settings.say(f"starting {title_of(ground.served.stack)} with the canary")
         async with started(ground.served, canary, plan.call_format) as served:
             yield plan, served
         return
@@ -135,13 +140,33 @@ async def _served(
         raise CannotPairError(_not_served(subject, ground, served, plan))
 
 
+async def _require_server(url: str) -> None:
+    """Raise CannotPairError where nothing answers at all, before the agent is run for nothing."""
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=_ANSWER_SECONDS) as client:
+            await client.get(url)
+    except httpx.InvalidURL as wrong:
+        raise CannotPairError(f"--url {url}: {wrong}") from None
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as wrong:
+        raise CannotPairError(_no_answer(url, wrong)) from None
+    except httpx.HTTPError:
+        return  # it is there; what is wrong with it shows on the walk
+
+
+def _no_answer(url: str, wrong: Exception) -> str:
+    return f"{url} does not answer ({type(wrong).__name__}): is the server running? `stacktap doctor` finds local ones"
+
+
 async def _is_there(served: Served, plan: Plan) -> bool:
     try:
         return await serves_canary(served.url, served.model, plan)
-    except httpx.HTTPError as wrong:
+    except httpx.HTTPStatusError as wrong:
         raise CannotPairError(
-            f"{served.url} does not answer ({type(wrong).__name__}): is the server running?"
+            f"{served.url} wants a key (status {wrong.response.status_code}), and no key of yours is handed to an "
+            "agent that is walked: serve the canary without one, on this machine alone"
         ) from None
+    except httpx.HTTPError as wrong:
+        raise CannotPairError(_no_answer(served.url, wrong)) from None
 
 
 @asynccontextmanager

@@ -175,6 +175,8 @@ def _finish(speech: Speech, call_format: str, write: _Writer, errand: Errand) ->
         return write(speech, call_format, _Step("finish", "I am done.", call, speech.finish_command))
     if speech.kind.startswith("call."):
         return Words("finish", _words_of(call_format).answer(DONE), DONE)
+    if speech.form.get("end"):
+        return Words("finish", speech.form["end"], speech.form["end"])
     final = speech.form.get("final")
     text = f"Thought: All is done.\n{final}: {DONE}" if final else DONE
     return Words("finish", text, text)
@@ -201,6 +203,10 @@ def _as_block(speech: Speech, call_format: str, step: _Step) -> Words:
     say = f"Thought: {step.say or 'I am done.'}"
     body = f"{say}\n\n{speech.form['open']}{step.command}{speech.form['close']}"
     return Words(step.step, body, body, (), step.command)
+
+
+def _as_line(speech: Speech, call_format: str, step: _Step) -> Words:
+    return _said(step, f"{speech.form['open']}{step.command}{speech.form['close']}")
 
 
 def _as_xml(speech: Speech, call_format: str, step: _Step) -> Words:
@@ -249,6 +255,7 @@ _CARRIERS: dict[str, _Writer] = {
     "call": _as_call,
     "fence": _as_block,
     "tag": _as_block,
+    "line": _as_line,
     "block": _as_block,
     "xml": _as_xml,
     "format": _as_format,

@@ -3,6 +3,7 @@ terminal as it is."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,7 +13,7 @@ import msgspec
 
 from probe.pairing.records import Demands, Finding, Pairing, Plan, StepSeen
 from proxy.present import counted, printable
-from stacks.serving.registry import serving_stack
+from stacks.serving.registry import title_of
 
 VERSION = 1
 """Version of the JSON shape that `facts` makes."""
@@ -20,11 +21,29 @@ _WIDTH = 100
 _QUOTED = 120
 _QUOTED_LINES = 4
 _STEP_WORDS = {
-    "look": "look around",
+    "look": "list the folder",
     "write": "write a file",
     "read": "read it back",
     "finish": "say that it is done",
 }
+
+
+# ---------------------------------------------------------------------- before
+def notice(agents: str, *, learning: bool = False) -> str:
+    """What is about to run, and where; with ``learning`` only the run in which the agent is learned."""
+    walk = (
+        "  what    the model has it list that folder, write canary_note.txt, read it back, end; a shell tool runs\n"
+        "          ls, echo NOTE > canary_note.txt, cat canary_note.txt, each with an echo of a mark"
+    )
+    listened = "  what    a listener answers it in a model's place until it has shown how it calls tools"
+    return "\n".join(
+        (
+            f"This runs {agents} on this host, as you, without a sandbox.",
+            "  where   in a new scratch folder, with its own HOME and configuration; both are removed afterwards",
+            listened if learning else walk,
+            "  yours   no key or setting of yours is handed to it; what the agent does besides is its own doing",
+        )
+    )
 
 
 # ---------------------------------------------------------------------- text
@@ -36,6 +55,8 @@ def text(pairing: Pairing) -> str:
 def headline(pairing: Pairing) -> str:
     """The answer in one sentence."""
     agent, server, verdict = pairing.agent, _server(pairing), pairing.verdict
+    if _only_learned(pairing) and verdict.kind == "broken":
+        return f"{agent} does not work with any server as it was called: it breaks before it asks for an answer."
     if verdict.kind == "pairs":
         return f"{agent} works with {server}."
     if verdict.kind == "pairs_with_faults":
@@ -53,8 +74,10 @@ def _lines(pairing: Pairing) -> Iterator[str]:
     yield ""
     if verdict.broken is not None:
         yield from _finding(verdict.broken, "  ")
-        yield ""
-    yield from _table(verdict.steps)
+    if not _only_learned(pairing):
+        if verdict.broken is not None:
+            yield ""
+        yield from _table(verdict.steps)
     if verdict.faults:
         yield ""
         yield "What else was wrong" if verdict.broken else "What was wrong on the way (it did not stop them)"
@@ -68,23 +91,25 @@ def _lines(pairing: Pairing) -> Iterator[str]:
     yield from _end(pairing)
 
 
+def _only_learned(pairing: Pairing) -> bool:
+    """Whether the agent never got as far as a server: it asked for nothing while it was learned."""
+    return pairing.plan is None and not pairing.stack
+
+
 def _server(pairing: Pairing) -> str:
-    try:
-        title = serving_stack(pairing.stack).title if pairing.stack else "this server"
-    except KeyError:
-        title = pairing.stack
+    title = title_of(pairing.stack) if pairing.stack else "this server"
     return f"{title} {pairing.stack_version}".strip()
 
 
 def _table(steps: tuple[StepSeen, ...]) -> Iterator[str]:
-    yield f"  {'step':<32}{'answer came':<14}{'agent did it':<14}attempt"
+    yield f"  {'step':<30}{'came as written':<17}{'agent did it':<14}attempt"
     for step in steps:
         name = f"{step.step}: {_STEP_WORDS[step.step]}"
-        came = "yes" if step.delivered else ("no" if step.attempt is not None else "-")
-        done = "yes" if step.done else "NO"
+        came = "yes" if step.delivered else ("NO" if step.attempt is not None else "-")
+        done = "yes" if step.done else ("NO" if step.attempt is not None else "-")
         attempt = "-" if step.attempt is None else str(step.attempt)
         note = f"  {step.note}" if step.note else ""
-        yield f"  {name:<32}{came:<14}{done:<14}{attempt}{note}".rstrip()
+        yield f"  {name:<30}{came:<17}{done:<14}{attempt}{note}".rstrip()
 
 
 def _finding(finding: Finding, start: str) -> Iterator[str]:
@@ -93,12 +118,18 @@ def _finding(finding: Finding, start: str) -> Iterator[str]:
         ("who", finding.who),
         ("what", finding.said),
         ("change", finding.remedy),
-        ("decide by", finding.decide_by),
+        ("decide by", said_of_deciding(finding.decide_by)),
         ("verdict", f"{finding.code} (at fault: {finding.at_fault})"),
     )
     for number, (name, said) in enumerate(row for row in rows if row[1]):
         yield from _wrapped(said, f"{start if number == 0 else '  '}{name:<11}")
     yield from _bytes(finding)
+
+
+def said_of_deciding(decide_by: str) -> str:
+    """What would decide an open verdict, without the outcome's own word for the kind of it (``server_log: ...``)."""
+    kind, colon, said = decide_by.partition(": ")
+    return said if colon and re.fullmatch(r"[a-z_]+", kind) else decide_by
 
 
 def _bytes(finding: Finding) -> Iterator[str]:
@@ -145,9 +176,12 @@ def _demands(demands: Demands) -> Iterator[str]:
 def _end(pairing: Pairing) -> Iterator[str]:
     for note in pairing.notes:
         yield from _wrapped(note, "note: ")
+    if _only_learned(pairing):
+        yield "No model took part: the agent never asked for an answer."
+    else:
+        yield "The model was a canary: what it wrote is known, so nothing of this is the model's doing."
     if pairing.run_folder is not None:
         yield f"The recording: {pairing.run_folder}"
-    yield "The model was a canary: what it wrote is known, so nothing of this is the model's doing."
 
 
 # ---------------------------------------------------------------------- JSON

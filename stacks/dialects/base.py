@@ -191,7 +191,11 @@ def text_of(value: object) -> str | None:
 
 
 def read_usage(raw: object, event: int, path: Path, context: Context) -> Usage | None:
-    """Canonical usage of an OpenAI or Anthropic usage object (their field names differ, their meaning does not)."""
+    """Canonical usage of an OpenAI or Anthropic usage object.
+
+    OpenAI's prompt count holds the cached tokens; Anthropic's `input_tokens` leaves out what was read from or written
+    to the cache (Messages API reference, `usage`; llama-server does the same), so those are added here.
+    """
     if not isinstance(raw, dict):
         context.flag("usage_type", f"usage is a JSON {json_type(raw)}")
         return None
@@ -213,6 +217,9 @@ def read_usage(raw: object, event: int, path: Path, context: Context) -> Usage |
         usage.cached = integer(details.get("cached_tokens"))
     if usage.cached is None:
         usage.cached = integer(raw.get("cache_read_input_tokens"))
+    if usage.prompt is not None and "input_tokens" in raw:
+        beside = (integer(raw.get(name)) for name in ("cache_read_input_tokens", "cache_creation_input_tokens"))
+        usage.prompt += sum(count for count in beside if count is not None and count > 0)
     if (
         usage.total is not None
         and usage.prompt is not None

@@ -22,6 +22,14 @@ def serving_stack(name: str) -> ServingStack:
     return _stack_in(canonical)
 
 
+def title_of(name: str) -> str:
+    """What people call the stack of that name; the name itself where there is no module for it."""
+    try:
+        return serving_stack(name).title
+    except KeyError:
+        return name
+
+
 @cache
 def _stack_in(name: str) -> ServingStack:
     module = importlib.import_module(f"stacks.serving.{name}")

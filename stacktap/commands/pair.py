@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -25,17 +27,25 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {"pairs": 0, "pairs_with_faults": 1, "broken": 1, "undecided": 3}
 DEFAULT_STACK = "llamacpp"
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_RUNNING_OLLAMA = "\n  -> an Ollama that runs: --url http://localhost:11434 --model YOURS --disruptive"
 
 
 @click.command(
     "pair",
     context_settings={"allow_interspersed_args": False},
-    epilog="Exit codes: 0 pairs, 1 broken or pairs with faults, 2 usage, 3 could not run or undecided. "
-    "In AGENT, {task}, {model}, {base_url} (with /v1), {url} (without), {home} and {work} are filled in.",
+    epilog="Exit codes: 0 pairs, 1 broken or pairs with faults, 2 usage, 3 could not run or undecided, "
+    "130 interrupted. In AGENT, {task}, {model}, {base_url} (with /v1), {url} (without), {home} and {work} are filled "
+    "in.",
 )
-@click.option("--stack", metavar="STACK[:FLAGS]", help="Start this stack with the canary; llamacpp unless --url.")
+@click.option(
+    "--stack",
+    metavar="STACK[:FLAGS]",
+    help="Start llamacpp (default), mlx, llamacpp-python, vllm or sglang, with these flags.",
+)
 @click.option("--url", metavar="URL", help="A server of yours that serves the canary (or Ollama, with --disruptive).")
-@click.option("--model", help="The canary's name at --url; on Ollama a model of yours to be configured like.")
+@click.option("--model", help="The canary's name at --url; on Ollama a model of yours, to configure it like that.")
 @click.option("--direct", metavar="URL", help="The server behind the gateway at --url, for a comparison of both sides.")
 @click.option("--gateway", metavar="COMMAND", help="Start this gateway between agent and server ({port}, {upstream}).")
 @click.option(
@@ -44,27 +54,32 @@ DEFAULT_STACK = "llamacpp"
 @click.option("--disruptive", is_flag=True, help="Allow to create, load and remove a model on the server at --url.")
 @click.option("--format", "call_format", help="Call format of the canary; by default what the stack's parser reads.")
 @click.option("--context", type=click.IntRange(1), help="Context length in tokens, where the stack takes one.")
-@click.option("--env", type=click.Path(path_type=Path), help="Environment to find the server in.")
-@click.option(
-    "--timeout", type=click.FloatRange(1), default=120.0, show_default=True, help="Seconds for one run of the agent."
-)
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Run folder (matrix: results' folder).")
+@click.option("--env", type=click.Path(path_type=Path), help="Python environment that holds the server of --stack.")
+@click.option("--timeout", type=click.FloatRange(1), default=120.0, show_default=True, help="Seconds for each run.")
+@click.option("--out", type=_FOLDER, help="Folder for the recording; with --matrix for the results.")
 @click.option("--keep", is_flag=True, help="Keep a copy of the agent's scratch folder.")
 @click.option("-y", "--yes", is_flag=True, help="Run the agent without asking; needed where nobody can be asked.")
+@click.option("--prepare", metavar="DIR", type=_FOLDER, help="Only build the canary, and print how to serve it.")
 @click.option(
-    "--prepare", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Only build the canary."
+    "--matrix", metavar="FILE", type=_FILE, help="Many agents on many stacks (TOML); goes on where it stopped."
 )
-@click.option(
-    "--matrix", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Agents x stacks (TOML)."
-)
-@click.option("--again", is_flag=True, help="With --matrix: measure also the cells that are there.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--again", is_flag=True, help="With --matrix: measure again what is there already.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.argument("agent", nargs=-1, type=click.UNPROCESSED)
 def command(agent: tuple[str, ...], **given: Any) -> None:
-    """Walk AGENT, unchanged, through a known task on a server whose model cannot fail; say who breaks what.
+    """Does AGENT work with this server? Walk it, unchanged, through a known task; say who breaks what.
 
-    AGENT is the name of a known agent (`-- opencode`), or a whole command with {task} where the task goes. The model
-    is a canary built for this agent: it calls the agent's own shell tool to look, write a file, read it back, finish.
+    AGENT is the name of a known agent (`python -m proxy.agents.install` lists and installs them), or a whole command
+    with {task} where the task goes. The model is a canary, built for this agent: it cannot fail. It calls the agent's
+    own shell tool to list the folder, write a file, read it back, and ends. What breaks is not the model's doing.
+
+    \b
+    On llama-server as it comes; on another stack, with flags of yours; an agent of your own; on a server that you run:
+      stacktap pair -- opencode
+      stacktap pair --stack "vllm:--max-model-len 4096" -- opencode
+      stacktap pair -- ./my-agent "{task}" --api-base "{base_url}" --model "{model}"
+      stacktap pair --prepare DIR -- opencode     (builds the canary and says how to serve it)
+      stacktap pair --url URL --model NAME -- opencode
     """
     from probe.pairing.pair import pair
     from proxy.event_loop import run
@@ -88,6 +103,7 @@ def command(agent: tuple[str, ...], **given: Any) -> None:
 
 def _check_usage(agent: tuple[str, ...], given: dict[str, Any]) -> None:
     """Raise UsageError for options that do not go together."""
+    _check_values(given)
     if given["matrix"] is not None:
         if agent:
             raise click.UsageError("--matrix FILE names its own agents; leave AGENT out")
@@ -110,9 +126,32 @@ def _check_usage(agent: tuple[str, ...], given: dict[str, Any]) -> None:
         raise click.UsageError("--gateway is started by stacktap, --direct is behind one that runs: give one of them")
 
 
+def _check_values(given: dict[str, Any]) -> None:
+    """Raise UsageError for values that no pairing can use, before an agent is run for nothing."""
+    if not math.isfinite(given["timeout"]):
+        raise click.UsageError("--timeout wants a number of seconds: an agent that never ends must be ended")
+    for name in ("url", "direct"):
+        if given[name] and not _is_address(given[name]):
+            raise click.UsageError(f"--{name} wants the address of a server, such as http://localhost:8080")
+    if given["call_format"]:
+        from probe.canary.call_formats import format_names
+
+        if given["call_format"] not in format_names():
+            names = ", ".join(format_names())
+            raise click.UsageError(f"--format: no call format {given['call_format']!r}; there are {names}")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:  # no such port, a bracket left open
+        return False
+
+
 @contextmanager
-def _failures() -> Iterator[None]:
-    """Whatever keeps a pairing from being tried, as one message; Ctrl-C has cleaned up by then."""
+def _failures(kept: str = "") -> Iterator[None]:
+    """What keeps a pairing from being tried, as one message; Ctrl-C has cleaned up by then (``kept``: what stays)."""
     from probe.asking import NotAllowedError
     from probe.canary import CanaryError
     from probe.ollama_models import OllamaModelsError
@@ -132,7 +171,9 @@ def _failures() -> Iterator[None]:
     except OSError as failure:
         raise CouldNotRunError(cannot_write(failure)) from None
     except KeyboardInterrupt:
-        raise CouldNotRunError("interrupted; the server, the agent and its scratch folder are gone", 130) from None
+        raise CouldNotRunError(
+            f"interrupted; what was started is ended, its scratch folders removed{kept}", 130
+        ) from None
 
 
 def _subject(agent: tuple[str, ...]) -> Subject:
@@ -146,16 +187,10 @@ def _subject(agent: tuple[str, ...]) -> Subject:
 
 def _consent(agents: Sequence[Subject | MatrixAgent], yes: bool, *, learning: bool = False) -> None:
     """Say what is going to run where; ask on a terminal, and want --yes elsewhere."""
+    from probe.pairing.telling import notice
+
     names = ", ".join(f"{agent.name} (`{shlex.join(agent.command)}`)" for agent in agents)
-    lines = [
-        f"This runs {names} on this host, as you, without a sandbox"
-        + (" (to learn how it calls tools)." if learning else "."),
-        "  where   in a new scratch folder, with its own HOME and configuration; both are removed afterwards",
-        "  what    the model writes four steps and no more: ls, echo NOTE > canary_note.txt, cat canary_note.txt, done",
-        "  yours   no key, setting or file of yours is handed to it; what the agent does besides is its own doing",
-    ]
-    for line in lines:
-        click.echo(line, err=True)
+    click.echo(notice(names, learning=learning), err=True)
     if yes:
         return
     if not sys.stdin.isatty():
@@ -210,7 +245,8 @@ def _ground(agent: tuple[str, ...], given: dict[str, Any]) -> Ground:
     try:
         served = stack_from(given["stack"] or DEFAULT_STACK)
     except (LaunchError, ValueError) as wrong:
-        raise click.UsageError(str(wrong)) from None
+        ollama = (given["stack"] or "").lower().startswith("ollama")
+        raise click.UsageError(f"{wrong}{_RUNNING_OLLAMA if ollama else ''}") from None
     return Ground(replace(served, context=given["context"], env=given["env"]), call_format=chosen)
 
 
@@ -230,13 +266,16 @@ def _tell(pairing: Pairing, as_json: bool) -> None:
 def _prepare(subject: Subject, given: dict[str, Any]) -> None:
     from probe.canary.ollama_files import write_ollama_files
     from probe.pairing.pair import built, learn_speech, planned
-    from probe.pairing.serving.preparing import asked_name, launch_commands
+    from probe.pairing.serving.preparing import PORT, asked_name, launch_commands
     from probe.pairing.serving.serving_canary import DEFAULT_FORMAT
     from proxy.event_loop import run
 
     call_format = given["call_format"] or DEFAULT_FORMAT
     with _failures():
-        plan = planned(run(learn_speech(subject, _settings(given))), call_format)
+        settings = _settings(given)
+        settings.say(f"learning how {subject.name} calls tools")
+        plan = planned(run(learn_speech(subject, settings)), call_format)
+        settings.say(f"learned: {plan.speech.name}; building the canary")
         canary = built(plan, given["prepare"].absolute())
         write_ollama_files(canary)
     commands = launch_commands(canary.folder, canary.gguf, call_format, canary.spec.context)
@@ -249,11 +288,12 @@ def _prepare(subject: Subject, given: dict[str, Any]) -> None:
     )
     for stack, line in commands:
         click.echo(f"  {stack:18} {line}")
-    words = " ".join(subject.command)
-    click.echo("\nthen:")
-    for stack in ("llama-server", "mlx_lm.server", "Ollama"):
-        name, port = asked_name(stack, call_format), 11434 if stack == "Ollama" else 8080
-        click.echo(f"  {stack:18} {program()} pair --url http://localhost:{port} --model {name} -- {words}")
+    click.echo("\nThen walk the agent there, by:")
+    form = f" --format {shlex.quote(given['call_format'])}" if given["call_format"] else ""
+    for stack, _ in commands:
+        name, port = asked_name(stack, call_format), 11434 if stack == "Ollama" else PORT
+        where = f"--url http://localhost:{port} --model {name}{form}"
+        click.echo(f"  {stack:18} {program()} pair {where} -- {shlex.join(subject.command)}")
 
 
 def _matrix(given: dict[str, Any]) -> None:
@@ -267,7 +307,7 @@ def _matrix(given: dict[str, Any]) -> None:
         out = given["out"] or given["matrix"].absolute().parent
         click.echo(f"{len(plan.slots())} cells; results in {out}", err=True)
         _consent(plan.agents, given["yes"])
-        with _failures():
+        with _failures("; finished cells are kept, and the same command goes on from there"):
             settings = _settings({**given, "out": None})
             store = run(measure_matrix(plan, out, settings, version=__version__, again=given["again"]))
     except MatrixError as wrong:

@@ -56,6 +56,17 @@ async def test_an_answer_is_read_recorded_and_judged_with_evidence_that_reads_ba
     assert all(reads_back(one, recorded[one.attempt].wire(one.direction)) for one in judged.outcome.evidence)
 
 
+async def test_what_is_forgotten_is_no_longer_held_and_the_rest_is(tmp_path: Path) -> None:
+    async with http_server(refusing) as url, asking(url, tmp_path) as asker:
+        first, second = await asker.ask(CHAT), await asker.ask(CHAT)
+        for answer in (first, second):
+            assert await asker.judged(answer) is not None
+        asker.forget(first)
+        asker.forget(first)
+        assert set(asker._exchanges) == set(asker._judged) == {second.number}
+        assert await asker.exchange(second) is not None
+
+
 async def test_the_budget_ends_requests_and_counts_generations(tmp_path: Path) -> None:
     budget = Budget(requests=3)
     async with http_server(refusing) as url, asking(url, tmp_path, budget) as asker:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -52,9 +53,17 @@ def pair(home: Path, *arguments: str, timeout: float = 100) -> subprocess.Comple
         (["--matrix", "x.toml", "--", "sh"], "leave AGENT out"),
         (["--matrix", "x.toml", "--stack", "vllm"], "--stack does not go with --matrix"),
         (["--stack", "nothing", "--yes", "--", "sh"], "cannot start this stack"),
+        (["--stack", "ollama", "--yes", "--", "sh"], "--url http://localhost:11434 --model YOURS --disruptive"),
         (["--stack", "vllm:--x 'y", "--yes", "--", "sh"], "no shell words"),
         (["--gateway", "gateway", "--yes", "--", "sh"], "lacks {port} and {upstream}"),
         (["--timeout", "0", "--", "sh"], "--timeout"),
+        (["--timeout", "nan", "--", "sh"], "--timeout"),
+        (["--timeout", "inf", "--", "sh"], "--timeout"),
+        (["--url", "nonsense", "--model", "m", "--", "sh"], "--url wants the address"),
+        (["--url", "http://[::1", "--model", "m", "--", "sh"], "--url wants the address"),
+        (["--url", "http://x:99999", "--model", "m", "--", "sh"], "--url wants the address"),
+        (["--url", "http://x", "--direct", "ftp://x", "--model", "m", "--", "sh"], "--direct wants the address"),
+        (["--format", "nosuch", "--", "sh"], "no call format 'nosuch'"),
     ],
 )
 def test_options_that_do_not_go_together_are_usage_errors(arguments: list[str], said: str) -> None:
@@ -75,6 +84,7 @@ def test_an_agent_that_is_not_there_is_said_before_anything_runs(tmp_path: Path)
     done = pair(tmp_path, "--yes", "--", "no-such-agent", "{task}")
     assert done.returncode == 3
     assert "no-such-agent was not found on PATH" in done.stderr
+    assert "known by name: aider" in done.stderr
     missing = subprocess.run(
         command_line("pair", "--yes", "--", "opencode"),
         env=environment(tmp_path, PATH=str(tmp_path)),
@@ -85,6 +95,16 @@ def test_an_agent_that_is_not_there_is_said_before_anything_runs(tmp_path: Path)
     )
     assert missing.returncode == 3
     assert "python -m proxy.agents.install opencode" in missing.stderr
+
+
+def test_a_server_that_is_not_there_is_said_before_the_agent_runs(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and never listens
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        done = pair(tmp_path, "--yes", "--url", url, "--model", "m", "--", "sh", "-c", f"touch {tmp_path}/ran")
+    assert done.returncode == 3
+    assert f"{url} does not answer" in done.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 AGENTS = {

@@ -14,7 +14,15 @@ from pathlib import Path
 from probe.pairing.agent_run.scratch import INTERPRETERS
 from proxy.agents.installed import installed
 from proxy.agents.invocation import Invocation, Place, clean_environment
-from proxy.agents.profile import AgentProfile, ProfileError, install_command, point, profile_named, profile_of
+from proxy.agents.profile import (
+    AgentProfile,
+    ProfileError,
+    install_command,
+    point,
+    profile_named,
+    profile_of,
+    profiles,
+)
 
 _VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+(?:[-+.]?[a-z]+[\w.]*)?)")
 _VERSION_SECONDS = 15.0
@@ -110,7 +118,8 @@ def _require(subject: Subject) -> None:
             profile.install.programs[0] if profile.install else profile.commands[0]
         )
         if wanted not in subject.programs:
-            raise SubjectError(f"{profile.title} is not installed: run `{install_command(profile)}`")
+            how = f"run `{install_command(profile)}`" if profile.install is not None else "install it yourself"
+            raise SubjectError(f"{profile.title} is not installed: {how}; nothing was run")
         return
     first = subject.command[0]
     if first in subject.programs or shutil.which(first) is not None:
@@ -118,8 +127,12 @@ def _require(subject: Subject) -> None:
     if os.sep in first:
         state = "is not executable" if Path(first).exists() else "does not exist"
         raise SubjectError(f"{first} {state}; nothing was run")
-    how = f": run `{install_command(profile)}`" if profile is not None and profile.install is not None else ""
-    raise SubjectError(f"{first} was not found on PATH; nothing was run{how}")
+    if profile is not None and profile.install is not None:
+        how = f"run `{install_command(profile)}`"
+    else:
+        names = ", ".join(each.name for each in profiles() if each.run is not None)
+        how = f"give the path of its command; agents that are known by name: {names}"
+    raise SubjectError(f"{first} was not found on PATH; nothing was run\n  -> {how}")
 
 
 def version_of(subject: Subject) -> str:

@@ -38,6 +38,8 @@ _ASKS = re.compile(
     | \b(?:requires?|needs?)\s+(?:your\s+|user\s+|manual\s+)?(?:approval|confirmation|permission)\b
     | \b(?:stdin|input|standard\s+input)\s+is\s+not\s+a\s+(?:tty|terminal)\b
     | \b(?:not\s+a\s+(?:tty|terminal)|no\s+(?:tty|terminal)\b|raw\s+mode\s+is\s+not\s+supported|inappropriate\s+ioctl)
+    | (?:no\s+such\s+device|cannot\s+open|can't\s+open|could\s+not\s+open|unable\s+to\s+open|ENXIO)[^\n]{0,40}/dev/tty\b
+    | /dev/tty\b[^\n]{0,40}(?:no\s+such\s+device|not\s+configured)
     | \bEOFError\b | \bEOF\s+when\s+reading\b
     """,
     re.IGNORECASE | re.VERBOSE,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from probe.pairing.learning.choosing import chosen, offer_of
 from probe.pairing.learning.text_blocks import (
+    command_line,
     command_tag,
     edit_block,
     fenced_shell,
@@ -56,6 +57,7 @@ _PROTOCOLS: tuple[Callable[[str], Speech | None], ...] = (
     edit_block,
     patch_edit,
     fenced_shell,
+    command_line,
     lambda prompt: python_block(prompt, sure=False),
     whole_files,
 )

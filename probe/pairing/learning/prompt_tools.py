@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from probe.pairing.learning.schemas import properties_of
+from probe.pairing.learning.told_values import told_schema
 from stacks.turn import OfferedTool
 
 _MOST_JSON = 400
-_TEXT = {"type": "string"}
 _NAME = r"[A-Za-z_\u0080-\uffff][\w.\-]*"
 _BESIDE = re.compile(
     rf"^[ \t#>*\-\d.]*({_NAME})\s*[:：]\s*(.{{0,2000}}?)"
@@ -61,7 +61,7 @@ def json_tools(prompt: str) -> list[OfferedTool]:
             value, _ = json.JSONDecoder().raw_decode(prompt, match.end())
         except (ValueError, RecursionError):
             continue
-        found.append(offered(match.group(1), match.group(2), _as_schema(value)))
+        found.append(offered(match.group(1), match.group(2), as_schema(value)))
     return found
 
 
@@ -72,14 +72,14 @@ def _signatures(value: dict[str, Any]) -> Iterator[OfferedTool]:
     schema = function.get("parameters", function.get("input_schema", function.get("args_schema")))
     if isinstance(name, str) and name and isinstance(schema, dict | list):
         description = function.get("description")
-        yield offered(name, description if isinstance(description, str) else "", _as_schema(schema))
+        yield offered(name, description if isinstance(description, str) else "", as_schema(schema))
         return
     for part in [one for inner in value.values() if isinstance(inner, list) for one in inner][:200]:
         if isinstance(part, dict) and part is not value:
             yield from _signatures(part)
 
 
-def _as_schema(value: Any) -> dict[str, Any]:
+def as_schema(value: Any) -> dict[str, Any]:
     """A schema from a schema, from bare properties (``{"cmd": {"type": ...}}``), or from a list of named parameters."""
     if isinstance(value, list):
         parts = [part for part in value if isinstance(part, dict) and isinstance(part.get("name"), str)]
@@ -90,25 +90,32 @@ def _as_schema(value: Any) -> dict[str, Any]:
         return {"type": "object", "properties": {}}
     if properties_of(value) or value.get("type") == "object":
         return value
-    made = {
-        str(key): part if isinstance(part, dict) else {**_TEXT, "description": str(part)} for key, part in value.items()
-    }
+    made = {str(key): part if isinstance(part, dict) else _told(part) for key, part in value.items()}
     return {"type": "object", "properties": made, "required": list(made)}
+
+
+def _told(shown: Any) -> dict[str, Any]:
+    return {"type": "boolean"} if isinstance(shown, bool) else told_schema(str(shown), str(shown))
 
 
 def xml_tools(prompt: str) -> list[OfferedTool]:
     """Tools whose use is shown as XML: a tag named like the tool around one tag for each argument."""
     found: dict[str, dict[str, Any]] = {}
+    shows: dict[tuple[str, str], str] = {}
     tag = r"[A-Za-z_][\w\-]*"
     for match in re.finditer(rf"<({tag})>\s*((?:<({tag})>.*?</\3>\s*){{1,12}})</\1>", prompt, re.DOTALL):
         inner = re.findall(rf"<({tag})>(.*?)</\1>", match.group(2), re.DOTALL)
         properties = found.setdefault(match.group(1), {})
         for name, shown in inner:
-            properties.setdefault(name, {**_TEXT, "description": shown.strip()[:120]})
-    return [_xml_tool(prompt, name, properties) for name, properties in found.items()]
+            properties.setdefault(name, told_schema("", shown[:120]))
+            shows.setdefault((match.group(1), name), shown)
+    return [
+        _xml_tool(prompt, name, properties, {of[1]: shown for of, shown in shows.items() if of[0] == name})
+        for name, properties in found.items()
+    ]
 
 
-def _xml_tool(prompt: str, name: str, properties: dict[str, Any]) -> OfferedTool:
+def _xml_tool(prompt: str, name: str, properties: dict[str, Any], shows: Mapping[str, str]) -> OfferedTool:
     """With the section of the prompt that bears its name: description, and which parameters are required."""
     head = re.search(rf"^[#*\s\d.]*`?{re.escape(name)}`?[*:]*\s*$", prompt, re.MULTILINE)
     section = prompt[head.end() : head.end() + 3000] if head else ""
@@ -118,7 +125,7 @@ def _xml_tool(prompt: str, name: str, properties: dict[str, Any]) -> OfferedTool
     for parameter in properties:
         line = re.search(rf"^\s*[-*]?\s*`?{re.escape(parameter)}`?\s*:\s*(.*)$", section, re.MULTILINE)
         if line:
-            properties[parameter] = {**_TEXT, "description": line.group(1).strip()[:300]}
+            properties[parameter] = told_schema(line.group(1), shows.get(parameter, ""))
         if line is None or not re.search(r"\boptional\b", line.group(1)[:40], re.IGNORECASE):
             needed.append(parameter)
     about = described.group(1) if described else section.strip().split("\n", 1)[0]
@@ -142,7 +149,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _listed(name: str, about: str, arguments: str) -> OfferedTool:
-    return offered(name.strip(), about, _as_schema(_arguments(arguments)))
+    return offered(name.strip(), about, as_schema(_arguments(arguments)))
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 from probe.pairing.learning import lexicon
+from probe.pairing.learning.ending_words import SAID, ending_form
 from probe.pairing.learning.finishing import DONE, finish_command
 from probe.pairing.learning.lexicon import words_of
 from probe.pairing.records import Speech
@@ -15,6 +16,9 @@ _EXECUTED = re.compile(
     r"\b(execut|run\b|runs\b|running|ran\b|invoke|perform)|执行|运行|実行|실행|выполн|ausgef|ejecut|exécut",
     re.IGNORECASE,
 )
+_SHELL_MEANT = re.compile(r"shell|bash|\bsh\b|terminal|command|console", re.IGNORECASE)
+_PLACE = re.compile(r"[<\[{(]|\.\.\.|[a-z]+ -|the |your |a ")
+"""Where a command goes, in an example. One word alone is none after `Shell:`, which tells what shell there is."""
 _OPENING = r"(`{3,}|~{3,}|<source>|<code>|<pre>|<codeblock>|<sourcecode>)"
 _FINAL = re.compile(r"\b(final_answer|submit_answer|finish|done)\(", re.IGNORECASE)
 _MODULES = re.compile(
@@ -82,7 +86,7 @@ def command_tag(prompt: str) -> Speech | None:
     for match in re.finditer(r"<([A-Za-z_][\w\-]*)>([^<]{1,4000}?)</\1>", prompt):
         words = set(words_of(match.group(1)))
         says_shell = words & lexicon.SHELL or (
-            words & lexicon.RUN and not words & lexicon.OTHER_LANGUAGES | lexicon.PYTHON
+            words & lexicon.RUN and not words & (lexicon.OTHER_LANGUAGES | lexicon.PYTHON)
         )
         if (says_shell or words & lexicon.COMMAND) and not words & lexicon.NOT_RUNNING - {"input"}:
             found[match.group(1)] += 2 if words & lexicon.SHELL else 1
@@ -96,8 +100,37 @@ def command_tag(prompt: str) -> Speech | None:
         tool=tag,
         finish_command=finish_command(prompt),
         why=f"the prompt shows a command between <{tag}> and </{tag}>",
-        form={"open": f"<{tag}>\n", "close": f"\n</{tag}>"},
+        form=_with_end({"open": f"<{tag}>\n", "close": f"\n</{tag}>"}, prompt, finish_command(prompt)),
     )
+
+
+def command_line(prompt: str) -> Speech | None:
+    """A line that begins with a label: ``RUN: ls``, where the prompt says that it is run."""
+    if not _EXECUTED.search(prompt):
+        return None
+    for match in re.finditer(
+        r"^[ \t>*\-`]*([A-Z][A-Za-z_]{1,14}(?: [A-Za-z]{2,10})?)[ \t]*:[ \t]+(\S[^\n]*)$", prompt, re.M
+    ):
+        words = set(words_of(match.group(1)))
+        runs = words & (lexicon.SHELL | lexicon.COMMAND) or words <= lexicon.RUN
+        plain = words <= lexicon.SHELL | lexicon.COMMAND | lexicon.RUN
+        if (
+            runs
+            and plain
+            and (_PLACE.match(match.group(2)) or (not words <= lexicon.SHELL and re.fullmatch(r"\w+", match.group(2))))
+            and _SHELL_MEANT.search(prompt)
+        ):
+            command = finish_command(prompt)
+            return Speech(
+                f"lines that begin with {match.group(1)}:",
+                "line.shell",
+                "text",
+                tool=match.group(1),
+                finish_command=command,
+                why=f"the prompt shows a line {match.group(1)}: and says that it is run",
+                form=_with_end({"open": f"{match.group(1)}: ", "close": ""}, prompt, command),
+            )
+    return None
 
 
 def fenced_shell(prompt: str) -> Speech | None:
@@ -105,7 +138,10 @@ def fenced_shell(prompt: str) -> Speech | None:
     counted: Counter[tuple[str, str]] = Counter()
     for fence, language in _openings(prompt):
         words = set(words_of(language))
-        if words & lexicon.SHELL and not words & lexicon.NOT_RUNNING:
+        runs = words & lexicon.SHELL or (
+            words and words <= lexicon.RUN | lexicon.COMMAND and _SHELL_MEANT.search(prompt)
+        )
+        if runs and not words & lexicon.NOT_RUNNING:
             counted[fence, language] += 1
     for language in re.findall(r"`{3,}(\w+)`{0,3}[\s,.)]", prompt):
         if set(words_of(language)) & lexicon.SHELL:
@@ -127,7 +163,7 @@ def fenced_shell(prompt: str) -> Speech | None:
         tool=language,
         finish_command=finish_command(prompt),
         why=f"the prompt shows {fence}{language} blocks and says that they are run",
-        form={"open": f"{fence}{language}\n", "close": f"\n{fence}"},
+        form=_with_end({"open": f"{fence}{language}\n", "close": f"\n{fence}"}, prompt, finish_command(prompt)),
     )
 
 
@@ -170,7 +206,13 @@ def writing_module(prompt: str) -> str:
 
 
 def _own_marker(language: str) -> bool:
-    return len(words_of(language)) > 1
+    return len(words_of(language)) > 1 or bool(set(words_of(language)) & (lexicon.RUN | lexicon.COMMAND))
+
+
+def _with_end(form: dict[str, str], prompt: str, command: str) -> dict[str, str]:
+    """The form with the words that end the task, where no command does."""
+    end = "" if command else ending_form(prompt).replace(SAID, DONE)
+    return {**form, "end": end} if end else form
 
 
 def _openings(prompt: str) -> list[tuple[str, str]]:

@@ -10,10 +10,11 @@ from typing import Any
 
 from probe.pairing.learning import lexicon
 from probe.pairing.learning.choosing import chosen
+from probe.pairing.learning.ending_words import is_ending
 from probe.pairing.learning.filling import PURPOSE
 from probe.pairing.learning.finishing import DONE, finish_command
 from probe.pairing.learning.lexicon import words_of
-from probe.pairing.learning.prompt_tools import json_objects, json_tools, listed_tools, xml_tools
+from probe.pairing.learning.prompt_tools import as_schema, json_objects, json_tools, listed_tools, offered, xml_tools
 from probe.pairing.learning.slots import COMMAND
 from probe.pairing.learning.text_blocks import writing_module
 from probe.pairing.records import Speech
@@ -33,6 +34,7 @@ _FORMATS = (
 )
 """Markers of calls in prompts, and the format of ``stacks.formats`` that writes them."""
 _NAME_KEYS = ("tool", "tool_name", "name", "function", "action", "function_name", "command")
+_KIND_KEYS = (*_NAME_KEYS, "type", "kind", "op", "operation", "step")
 _ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input", "action_input", "tool_input", "tool_args")
 
 
@@ -108,7 +110,7 @@ def json_speech(prompt: str) -> Speech | None:
         if direct is not None:
             return direct
         tools = [_with_input(tool) for tool in (*json_tools(prompt), *listed_tools(prompt))]
-        found = chosen(tools, prompt, "json", "text")
+        found = chosen(tools, prompt, "json", "text") or chosen(_shown_tools(prompt, template), prompt, "json", "text")
         if found is not None:
             return replace(found, form={**found.form, **form}, why=f"{found.why}; the prompt asks for JSON objects")
     return None
@@ -132,13 +134,41 @@ def _template(example: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
+def _shown_tools(prompt: str, template: Mapping[str, Any]) -> list[OfferedTool]:
+    """The tools of which a prompt shows calls only, each call an object like ``template``."""
+    name = next((key for key, value in template.items() if value == TOOL), "")
+    arguments = next((key for key, value in template.items() if value == ARGUMENTS), "")
+    found = []
+    for example in json_objects(prompt):
+        called, given = example.get(name), example.get(arguments)
+        if isinstance(called, str) and re.fullmatch(r"[\w.\-]+", called) and isinstance(given, dict):
+            found.append(offered(called, "", as_schema(given)))
+    return found
+
+
 def _calm(value: Any) -> Any:
-    """An example with its texts replaced by one of our own."""
+    """An example with its texts replaced by one of our own; the name of what it does stays."""
     if isinstance(value, Mapping):
-        return {key: _calm(inner) for key, inner in value.items()}
+        kept = {key for key, inner in value.items() if key in _KIND_KEYS and _is_name(inner)}
+        return {key: inner if key in kept else _calm(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_calm(inner) for inner in value[:1]]
     return PURPOSE if isinstance(value, str) else value
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w.\-]{0,40}", value) is not None
+
+
+def _final_object(prompt: str, template: Mapping[str, Any]) -> str:
+    """The object that ends the task, where the prompt shows one beside that of a command; as JSON, or empty."""
+    for key in (key for key in template if key in _KIND_KEYS):
+        for example in json_objects(prompt):
+            kind = example.get(key)
+            if isinstance(kind, str) and kind != template[key] and is_ending(kind):
+                texts = {name: DONE for name, value in example.items() if name != key and isinstance(value, str)}
+                return json.dumps({**_calm(example), **texts}, ensure_ascii=False)
+    return ""
 
 
 def _direct(template: Mapping[str, Any], form: dict[str, str], prompt: str) -> Speech | None:
@@ -153,6 +183,8 @@ def _direct(template: Mapping[str, Any], form: dict[str, str], prompt: str) -> S
     ending = f"{final.group(1)}({DONE!r})" if final else ""
     if language == "shell":
         ending = finish_command(prompt)
+        last = "" if ending else _final_object(prompt, template)
+        form = {**form, "end": form["open"] + last + form["close"]} if last else form
     return Speech(
         f"JSON object with the {'Python' if language == 'python' else 'command'} in {key}",
         f"json.{language}",

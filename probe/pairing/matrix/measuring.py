@@ -217,7 +217,8 @@ async def _measure(group: Sequence[Task], store: MatrixStore, settings: WalkSett
                 return
             store.put(cell)
             write_pages(store)
-            settings.say(f"  {cell.kind}" + (f": {cell.why}" if cell.why else ""))
+            why = cell.why or (cell.pairing.get("broken") or {}).get("code")
+            settings.say(f"  {cell.kind}" + (f": {why}" if why else ""))
             if _may_be_spoilt(cell, served):
                 await running.aclose()
                 served = None
@@ -246,6 +247,8 @@ def _not_started(cell: Cell, wrong: Exception) -> Cell:
 async def _walked(task: Task, plan: Plan, served: Served, scratch: Scratch, settings: WalkSettings) -> Cell:
     assert task.learned.subject is not None
     subject = replace(task.learned.subject, version=task.learned.version)
+    if subject.profile is None:
+        subject = replace(subject, name=task.learned.agent.name)
     try:
         with tempfile.TemporaryDirectory(prefix="stacktap-matrix-") as folder:
             pairing = await walk(subject, plan, served, scratch, replace(settings, out=Path(folder) / "run"))

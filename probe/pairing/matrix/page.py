@@ -8,6 +8,7 @@ from typing import Any
 
 from probe.pairing.agent_run.waiting import plain_text
 from probe.pairing.matrix.store import Cell, MatrixStore
+from probe.pairing.telling import said_of_deciding
 
 INDEX = "index.md"
 PAGES = "cells"
@@ -68,13 +69,10 @@ def _shown(store: MatrixStore) -> dict[tuple[str, str, str], Cell]:
 
 def _index(store: MatrixStore, shown: Mapping[tuple[str, str, str], Cell]) -> str:
     lines = [f"# {store.title}", ""]
-    lines += [
-        "Each cell is one run of a real, unchanged agent on a real server that serves a self-driving canary: a model"
-    ]
-    lines += [
-        "that writes known calls by construction and cannot be at fault. Nothing here is asserted by hand: the tables"
-    ]
-    lines += ["and pages are rendered from [matrix.json](matrix.json), which `stacktap pair --matrix` measured.", ""]
+    lines += ["Does this agent work with this server, started in this way? Each cell is one run of a real, unchanged"]
+    lines += ["agent on a real server whose model is a canary: it writes known calls by construction, and cannot be at"]
+    lines += ["fault. A link leads to what broke, with the bytes and the remedy. All is rendered from"]
+    lines += ["[matrix.json](matrix.json), which `stacktap pair --matrix` measured.", ""]
     lines += [_tally(shown.values()), ""]
     configurations = store.plan["configurations"]
     for stack in dict.fromkeys(each["stack"] for each in configurations):
@@ -123,10 +121,10 @@ def _launch(configuration: Mapping[str, Any]) -> str:
     if configuration["context"]:
         parts.append(f"context {configuration['context']}")
     if configuration["format"]:
-        parts.append(f"the canary writes {configuration['format']}")
+        parts.append(f"the canary writes its calls in the format {configuration['format']}")
     if configuration["remedied_by"]:
         stack, name = configuration["remedied_by"]
-        parts.append(f"remedied: {name}" + ("" if stack == configuration["stack"] else f" of {stack}"))
+        parts.append(f"remedied by *{name}*" + ("" if stack == configuration["stack"] else f" of {stack}"))
     return ", ".join(parts)
 
 
@@ -176,16 +174,23 @@ def _versions(store: MatrixStore, shown: Mapping[tuple[str, str, str], Cell]) ->
             if version:
                 found.setdefault(getattr(cell, kind), {})[version] = None
         lines += [f"| {_cell_text(name)} | {_cell_text(', '.join(versions))} |" for name, versions in found.items()]
-    lines += [f"| {_cell_text(name)} | {_cell_text(str(value))} |" for name, value in store.host.items()]
+    lines += [f"| {_cell_text(name)} | {_cell_text(value)} |" for name, value in map(_host, store.host.items())]
     return [*lines, ""]
+
+
+def _host(fact: tuple[str, Any]) -> tuple[str, str]:
+    name, value = fact
+    if name == "memory_bytes" and isinstance(value, int):
+        return "memory", f"{value / 2**30:.1f} GiB"
+    return name, str(value)
 
 
 def _page(cell: Cell, store: MatrixStore, shown: Mapping[tuple[str, str, str], Cell]) -> str:
     agent, stack, configuration = cell.slot
     lines = [f"# {agent} on {stack}, {configuration}: {_WORDS.get(cell.kind, cell.kind)}", ""]
-    lines += [f"- agent: {agent} {cell.agent_version}", f"- server: {stack} {cell.stack_version}"]
-    lines += [f"- {_launch(each)}" for each in store.plan["configurations"] if _is(each, cell)]
-    lines += [f"- the canary writes {cell.call_format}, SHA-256 {cell.canary}", ""]
+    lines += [f"- agent: {agent} {cell.agent_version}".rstrip(), f"- server: {stack} {cell.stack_version}".rstrip()]
+    lines += [f"- started with: {_launch(each)}" for each in store.plan["configurations"] if _is(each, cell)]
+    lines += [f"- the canary writes its calls in the format {cell.call_format}; its SHA-256 is {cell.canary}", ""]
     if cell.state == "not_started":
         lines += ["## The server", "", *_fenced(cell.why), ""]
         lines += [f"Remedy: {cell.remedy}", ""] if cell.remedy else []
@@ -201,11 +206,12 @@ def _walked(cell: Cell) -> list[str]:
         "",
         str(facts["headline"]),
         "",
-        "| step | answer came | agent did it | |",
+        "| step | came as written | agent did it | |",
         "|---|---|---|---|",
     ]
     for step in facts["steps"]:
-        words = ["yes" if step["delivered"] else "no", "yes" if step["done"] else "no", _cell_text(step["note"])]
+        no = "no" if step["attempt"] is not None else "not reached"
+        words = ["yes" if step["delivered"] else no, "yes" if step["done"] else no, _cell_text(step["note"])]
         lines.append(f"| {step['step']} | {' | '.join(words)} |")
     lines.append("")
     if facts["broken"]:
@@ -221,7 +227,8 @@ def _walked(cell: Cell) -> list[str]:
 
 
 def _told(finding: Mapping[str, Any]) -> list[str]:
-    lines = [f"**{finding['code']}**, at fault: {finding['who'] or finding['at_fault']}. {finding['said']}", ""]
+    lines = [f"**{finding['code']}**", "", f"- at fault: {finding['who'] or finding['at_fault']}"]
+    lines += [f"- what: {_one_line(finding['said'])}", ""]
     if finding["quote"]:
         start, end = finding["wire"] or (None, None)
         where = f"attempt {finding['attempt']}" + (f", {finding['direction']}" if finding["direction"] else "")
@@ -230,7 +237,7 @@ def _told(finding: Mapping[str, Any]) -> list[str]:
     if finding["remedy"]:
         lines += [f"Remedy: {finding['remedy']}", ""]
     if finding["decide_by"]:
-        lines += [f"What would decide it: {finding['decide_by']}", ""]
+        lines += [f"What would decide it: {said_of_deciding(finding['decide_by'])}", ""]
     return lines
 
 

@@ -108,7 +108,8 @@ def _told(server: Server | None) -> dict[str, Any]:
 async def serves_canary(url: str, model: str, plan: Plan) -> bool:
     """Whether the server answers a trigger of this plan as its canary does: the nonce comes back, which the request
     does not hold. Asked as chat without tools, then raw, for a parser may swallow or refuse a call that nobody asked
-    for. Raises httpx.HTTPError where it cannot be reached."""
+    for. Raises httpx.HTTPStatusError where it wants a key, httpx.HTTPError where it cannot be reached or leaves one of
+    them unanswered for a minute: a canary's turn takes a second."""
     turn = next((turn for turn in plan.turns if plan.nonce in turn.text), None)
     if turn is None:
         return False
@@ -137,8 +138,10 @@ async def serves_canary(url: str, model: str, plan: Plan) -> bool:
     )
     async with httpx.AsyncClient(trust_env=False, timeout=httpx.Timeout(_ANSWER_SECONDS, connect=5.0)) as client:
         for path, body in asks:
-            with contextlib.suppress(httpx.RemoteProtocolError, httpx.ReadTimeout):
+            with contextlib.suppress(httpx.RemoteProtocolError):
                 answer = await client.post(url + path, json=body)
+                if answer.status_code in (401, 403):
+                    answer.raise_for_status()
                 if plan.nonce in _readable(answer.text):
                     return True
     return False

@@ -77,23 +77,29 @@ def no_request(case: Case, asked: Sequence[Asked]) -> Finding:
             finding, f"{agent} asked {line}, got {answered}, and asked for no turn of the task: {finding.said}"
         )
     tail, waits = last_lines(run.output), waits_for_a_person(run.output)
-    if run.ending in ("silent", "timeout") and waits:
-        said = f"{agent} waits for a person before it asks the server anything"
+    if waits and (run.ending in ("silent", "timeout") or (run.ending == "exited" and run.exit_code)):
+        gave_up = f"; there is none here, and it {how_it_ended(run)}" if run.ending == "exited" else ""
+        said = f"{agent} waits for a person before it asks the server anything{gave_up}"
         return _finding(case, "not_run.waits", said, quote=waits, remedy=_UNATTENDED.format(agent=agent))
     if run.ending == "exited" and run.exit_code:
         said = f"{agent} {how_it_ended(run)} before it asked for a turn of the task"
-        return _finding(case, "not_run.crashed", said, quote=tail, remedy=f"see what {agent} says; {_POINT}")
+        return _finding(case, "not_run.crashed", said, quote=tail, remedy=f"mend what {agent} says; {_POINT}")
     if asked:
         said = f"{agent} read {_routes(asked)} and never asked for an answer; it {how_it_ended(run)}"
         return _finding(case, "not_run.no_request", said, quote=tail, remedy=f"name the server's model to {agent}")
     said = f"not one request of {agent} reached the relay: it went elsewhere, or nowhere; it {how_it_ended(run)}"
-    finding = _finding(case, "not_run.no_request", said, quote=tail, remedy=f"point {agent} at the server: {_POINT}")
+    remedy = f"point {agent} at the server: {_POINT}"
+    if run.ending == "timeout" and run.seconds < _SHORT_SECONDS:
+        remedy += f"; or give it more time (`--timeout`): {run.seconds:.0f} s are little for an agent's start"
+    finding = _finding(case, "not_run.no_request", said, quote=tail, remedy=remedy)
     return _with(finding, said, who=f"{agent}'s configuration")
 
 
+_SHORT_SECONDS = 30.0
+"""Some agents take so long to begin, on a machine that is busy."""
 _POINT = (
-    "OPENAI_BASE_URL (or OPENAI_API_BASE, ANTHROPIC_BASE_URL, OLLAMA_HOST), its configuration file, or its own switch; "
-    "`{url}` and `{model}` in the command are filled in"
+    "it takes the server's URL from OPENAI_BASE_URL (or OPENAI_API_BASE, ANTHROPIC_BASE_URL, OLLAMA_HOST), which are "
+    "set for it, or from a switch of its own: write `{base_url}` (with /v1) or `{url}`, and `{model}`, in the command"
 )
 _UNATTENDED = (
     "run {agent} without a person: its switch for one prompt (`-p`, `exec`, `run`), and the one that approves commands "

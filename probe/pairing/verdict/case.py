@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from probe.pairing.records import AgentRun, Finding, Plan, StepName
+from probe.pairing.verdict.old_field import in_old_field, old_field
 from probe.pairing.verdict.prompt_size import prompt_size
 from probe.pairing.verdict.room import context_for
 from probe.pairing.verdict.server_side import ServerSide
@@ -103,6 +104,8 @@ class Case:
             decide_by=decide_by,
             outcome=outcome,
         )
+        if outcome.name == "parser.left_as_text" and in_old_field(asked.request):
+            return old_field(finding, self.agent, self.server.title)
         return self._in_numbers(asked, finding)
 
     @property

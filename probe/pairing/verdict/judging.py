@@ -17,7 +17,7 @@ from probe.pairing.verdict.agent_side import no_request, not_taken, unevenly_end
 from probe.pairing.verdict.case import Case
 from probe.pairing.verdict.delivered import findings_of
 from probe.pairing.verdict.in_run import across, asked_again, gist
-from probe.pairing.verdict.server_end import cut_off, server_died
+from probe.pairing.verdict.server_end import crossed_a_close, cut_off, server_died
 from probe.pairing.verdict.server_side import ServerSide
 from probe.pairing.verdict.walk import Asked, Walk, recognised, walk_of, without_plan
 from results.exchange import Exchange
@@ -235,6 +235,8 @@ class _Bench:
         retry = next(later, None)
         if retry is None:
             return found
+        if crossed_a_close(asked.exchange):
+            return []
         said = f"{found[0].said}; {self.case.agent} asked again and got its answer (attempt {retry.attempt})"
         return [replace(found[0], said=said), *found[1:]]
 

@@ -11,8 +11,27 @@ from probe.pairing.records import Finding
 from probe.pairing.verdict.agent_side import last_lines
 from probe.pairing.verdict.case import Case
 from probe.pairing.verdict.walk import Asked, Walk
+from results.exchange import Exchange
 
 _ENDED_BY_US = frozenset({"timeout", "silent", "interrupted", "stopped"})
+_CROSSING_US = 1_000
+"""The close was under way when the request was sent: a server that reads a request first takes longer."""
+
+
+def crossed_a_close(exchange: Exchange) -> bool:
+    """Whether a request went out on a connection that the server had closed already after its last answer.
+
+    A server may end a connection that is kept alive at any time, and a client asks again on a new one (RFC 9112,
+    section 9.3.1 and 9.5); llama-server does so after every stream. Known by its end at once, without one byte.
+    """
+    ended = exchange.ended_at_us
+    return (
+        exchange.exchange > 1
+        and exchange.end in ("upstream_closed", "upstream_reset")
+        and not exchange.wire("response")
+        and ended is not None
+        and ended <= _CROSSING_US
+    )
 
 
 def server_died(case: Case, asked: Sequence[Asked], others: Sequence[Asked]) -> Finding | None:

@@ -286,6 +286,64 @@ path/name.js
 ````
 """
 
+RUN_FENCE = """You operate a computer. To execute something, answer with exactly one fenced block marked `run`, like so:
+
+```run
+<shell commands here>
+```
+
+You will be shown the output. When the task is complete, answer with a line that holds only DONE.
+"""
+TYPED_XML = """# Tools
+Write one tool as XML in each message.
+
+## shell_exec
+Description: run a command in the user's shell.
+Parameters:
+- cmdline: (required) The command.
+- background: (required) true or false
+- risk: (required) one of low, medium, high
+- seconds: (required) how long it may take
+Usage:
+<shell_exec>
+<cmdline>your command here</cmdline>
+<background>false</background>
+<risk>medium</risk>
+<seconds>30</seconds>
+</shell_exec>
+
+## finish
+Description: present the result when done.
+Parameters:
+- summary: (required) what you did
+Usage:
+<finish>
+<summary>the summary</summary>
+</finish>
+"""
+SHOWN_JSON = """Reply with a single JSON object and nothing else:
+{"thought": "<what you think>", "action": "shell", "args": {"command": "<shell command>", "background": false}}
+or, when the task is done:
+{"thought": "<what you think>", "action": "finish", "args": {"message": "<result>"}}
+"""
+FLAT_JSON = """You answer in JSON, one object each time. To have a command executed by the shell:
+{"type": "run", "command": "ls -l"}
+When everything is done:
+{"type": "done", "message": "what you did"}
+"""
+LINES = """You are at a terminal. To execute a shell command write one line that begins with RUN, and nothing after it:
+RUN: <the command>
+You get what it prints. Once the task is finished, write:
+FINAL ANSWER: <what you did>
+"""
+TAGGED_END = """Put one shell command between tags, it is executed and the output shown to you:
+<exec>
+ls
+</exec>
+When you are finished reply with <task_done/> alone.
+"""
+SAID_END = PLAIN_FENCE + "Reply TERMINATE in the end when everything is done.\n"
+
 PROMPTS = [
     Prompt(
         "own fence",
@@ -375,6 +433,40 @@ PROMPTS = [
     ),
     Prompt("udiff", UDIFF, "edit.udiff", ("```diff\n--- /dev/null\n+++ note.txt\n@@ ... @@\n+nonce-7\n```",)),
     Prompt("patch", PATCH, "edit.patch", ("*** Begin Patch\n*** Add File: note.txt\n+nonce-7\n*** End Patch",)),
+    Prompt(
+        "fence marked run",
+        RUN_FENCE,
+        "fence.shell",
+        ("```run\necho nonce-7 > note.txt; echo '[''[k3]]'\n```",),
+        ("checked.\nDONE",),
+        "run",
+    ),
+    Prompt(
+        "xml with typed values",
+        TYPED_XML,
+        "xml.shell",
+        ("<background>false</background>", "<risk>low</risk>", "<seconds>60</seconds>"),
+        ("<finish>\n<summary>The note",),
+        "shell_exec",
+    ),
+    Prompt(
+        "json shown as calls only",
+        SHOWN_JSON,
+        "json.shell",
+        ('"action": "shell", "args": {"command": "echo nonce-7', '"background": false'),
+        ('"action": "finish", "args": {"message": "The note is written and checked."}',),
+        "shell",
+    ),
+    Prompt(
+        "flat json",
+        FLAT_JSON,
+        "json.shell",
+        ('{"type": "run", "command": "echo nonce-7',),
+        ('{"type": "done", "message": "The note is written and checked."}',),
+    ),
+    Prompt("lines", LINES, "line.shell", ("\nRUN: echo nonce-7 > note.txt; echo",), ("FINAL ANSWER: The note",), "RUN"),
+    Prompt("tag with an end", TAGGED_END, "tag.shell", ("<exec>\necho nonce-7",), ("<task_done/>",), "exec"),
+    Prompt("fence with a word", SAID_END, "fence.shell", ("```bash\necho nonce-7",), ("checked.\nTERMINATE",), "bash"),
     Prompt("whole", WHOLE, "edit.whole", ("note.txt\n````\nnonce-7\n````",)),
 ]
 
@@ -382,6 +474,9 @@ CHATTY = [
     "You are a kind helper. Answer briefly.",
     "Explain code. Example of an answer:\n```python\nprint(1)\n```\nKeep it short.",
     'Make a title for this chat, at most five words. Answer in JSON: {"title": "..."}',
+    "Commands that the user runs are executed in a terminal; you only explain them.\nShell: bash\nTerminal: xterm",
+    "Explain how to execute things in a shell.\nNote: keep it short.\nExample: ls",
+    'Classify the message. Answer in JSON: {"type": "question", "text": "..."} and say DONE when finished.',
     "Describe <b>bold</b> text and <command>ls</command> in HTML.",
 ]
 """Prompts that explain no way to run anything."""

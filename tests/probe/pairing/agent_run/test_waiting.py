@@ -39,6 +39,8 @@ from probe.pairing.agent_run.waiting import plain_text, waits_for_a_person
         "ERROR Raw mode is not supported on the current process.stdin",
         "EOFError: EOF when reading a line",
         "Overwrite file? >",
+        "OSError: [Errno 6] No such device or address: '/dev/tty'",
+        "sh: 1: cannot open /dev/tty: No such device or address",
     ],
 )
 def test_lines_that_ask_for_a_person(line):

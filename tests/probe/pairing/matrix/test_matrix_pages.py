@@ -112,7 +112,7 @@ def test_the_table_shows_every_cell_and_why_one_is_missing(tmp_path: Path) -> No
     assert "| two\\|b | not run | [server does not start](cells/two-b--vllm--no-parser.md) |" in index
     assert "- two|b, right: not tried yet" in index
     assert "- *right*: `--x 'a b'`" in index
-    assert "- *no parser*: no flags, remedied: right" in index
+    assert "- *no parser*: no flags, remedied by *right*" in index
     assert "| one | chat | 3 (900 bytes) | 700 | 1200 | 2000 | stream |" in index
     for row in ("| one | 1.0 |", "| vllm | 0.32 |", "| stacktap | 0.1 |", "| cpus | 2 |"):
         assert row in index
@@ -124,7 +124,7 @@ def test_a_failing_cell_has_a_page_with_bytes_remedy_and_the_remedied_cell(tmp_p
     page = found["cells/one--vllm--no-parser.md"]
     for words in (
         "one does not work with vLLM 0.32: it breaks at the step `look`.",
-        "**parser.left_as_text**, at fault: vllm's flags. The call stands in the text.",
+        "**parser.left_as_text**\n\n- at fault: vllm's flags\n- what: The call stands in the text.\n",
         "attempt 2, response, bytes 10 to 40 on the wire:",
         "````text\n```<tool_call>|x|</tool_call>\n````",
         "Remedy: start it with --tool-call-parser hermes",

@@ -29,15 +29,15 @@ def plan() -> Plan:
 
 
 @contextmanager
-def answering(route: str, answer: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """A server that knows one route, and what it was asked."""
+def answering(route: str, answer: dict[str, Any], known: int = 200) -> Iterator[tuple[str, list[str]]]:
+    """A server that knows one route, and what it was asked; ``known`` is the status of its answers there."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
             body = json.dumps(answer if self.path == route else {"error": "EOF"}).encode()
-            self.send_response(200 if self.path == route else 500)
+            self.send_response(known if self.path == route else 500)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -99,3 +99,9 @@ def test_each_stack_is_started_with_its_parser_of_the_format(tmp_path: Path) -> 
     unread = dict(launch_commands(tmp_path / "none", tmp_path / "model.gguf", "solar", 4096))
     assert "--tool-call-parser" not in unread["vLLM"]
     assert "Ollama" not in unread
+
+
+def test_a_server_that_wants_a_key_is_no_server_with_another_model(plan: Plan) -> None:
+    denied = {"error": {"message": "Invalid API key"}}
+    with answering("/v1/chat/completions", denied, 401) as (url, _), pytest.raises(httpx.HTTPStatusError):
+        asyncio.run(serves_canary(url, "m", plan))

@@ -110,7 +110,14 @@ def _undecided() -> Pairing:
     return pairing("agent", walker.plan, in_memory(walker.exchanges()[:2]), run, ServerSide("sglang", direct=True))
 
 
+def _never_asked() -> Pairing:
+    run = good_run(Walker().plan, exit_code=3, file=None, output="no model configured\n")
+    verdict = judge(None, [], run, server=ServerSide(), agent_name="agent")
+    return Pairing("agent", "", "", "", run.command, None, Path("runs/pair-1"), run, None, verdict)
+
+
 TOLD: dict[str, Any] = {
+    "never_asked": _never_asked,
     "pairs": _pairs,
     "left_as_text": _left_as_text,
     "context": _context,
@@ -141,6 +148,20 @@ def test_the_facts_are_json_that_says_the_same(name: str) -> None:
     assert [step["step"] for step in facts["steps"]] == [step.step for step in told.verdict.steps]
     assert (facts["broken"] is None) == (told.verdict.broken is None)
     assert len(facts["faults"]) == len(told.verdict.faults)
+
+
+def test_what_would_decide_is_said_without_the_word_for_its_kind() -> None:
+    assert telling.said_of_deciding("server_log: what it does: with this") == "what it does: with this"
+    assert telling.said_of_deciding("a longer run: with more time") == "a longer run: with more time"
+    assert telling.said_of_deciding("") == ""
+
+
+def test_the_notice_names_the_agents_and_what_runs() -> None:
+    assert "This runs a (`a`)" in telling.notice("a (`a`)")
+    assert "cat canary_note.txt" in telling.notice("a")
+    assert "listener" in telling.notice("a", learning=True)
+    assert "cat canary_note.txt" not in telling.notice("a", learning=True)
+    assert max(map(len, telling.notice("").splitlines())) <= 110
 
 
 def test_what_was_recorded_cannot_steer_a_terminal() -> None:

@@ -11,7 +11,7 @@ import pytest
 from probe.pairing.records import PairVerdict
 from probe.pairing.verdict.agent_side import last_lines
 from probe.pairing.verdict.judging import ServerSide, judge
-from tests.support.walked import Timed, Walker, answer, good_run, in_memory, make_plan
+from tests.support.walked import Timed, Walker, answer, as_text, good_run, in_memory, make_plan
 
 SERVER = ServerSide("llamacpp", "b11434", direct=True)
 
@@ -55,6 +55,39 @@ def test_an_agent_that_waits_for_a_person_at_once() -> None:
     assert verdict.broken.code == "not_run.waits"
     assert verdict.broken.quote == "Do you trust the files in this folder? [y/N]"
     assert "without a person" in verdict.broken.remedy
+
+
+def test_an_agent_that_had_little_time_may_only_have_wanted_more() -> None:
+    for seconds, said in ((1.0, True), (120.0, False)):
+        verdict = judged(Walker(), [], ending="timeout", exit_code=None, file=None, output="", seconds=seconds)
+        assert verdict.broken is not None
+        assert ("--timeout" in verdict.broken.remedy) is said
+
+
+def test_tools_in_the_field_of_old_are_the_clients_doing() -> None:
+    walker = Walker(streamed=False)
+    first = walker.exchanges()[0]
+    body = first.body()
+    body["functions"] = [tool["function"] for tool in body.pop("tools")]
+    left = as_text(first.asking(body), walker.plan.turns[0].text)
+    verdict = judged(walker, [left], file=None)
+    assert verdict.broken is not None
+    assert (verdict.broken.code, verdict.broken.at_fault) == ("protocol.choice_ignored", "client")
+    assert "`functions`" in verdict.broken.said
+    assert "`tools`" in verdict.broken.remedy
+
+
+def test_an_agent_that_ends_for_want_of_a_person() -> None:
+    """Its standard input is empty and there is no terminal: most agents that ask do not wait, they end."""
+    for output in (
+        "Continue? [y/N] Traceback (most recent call last):\nEOFError: EOF when reading a line\n",
+        "OSError: [Errno 6] No such device or address: '/dev/tty'\n",
+    ):
+        verdict = judged(Walker(), [], ending="exited", exit_code=1, file=None, output=output)
+        assert verdict.broken is not None
+        assert verdict.broken.code == "not_run.waits"
+        assert "ended with exit code 1" in verdict.broken.said
+        assert "without a person" in verdict.broken.remedy
 
 
 def test_an_agent_that_ignores_the_base_url() -> None:

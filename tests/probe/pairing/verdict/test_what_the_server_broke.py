@@ -272,6 +272,21 @@ def test_an_error_that_a_retry_got_over_is_a_fault_of_a_pair_that_works() -> Non
     assert "asked again and got its answer (attempt 3)" in verdict.faults[0].said
 
 
+def test_a_request_that_crosses_the_close_of_a_kept_connection_is_no_fault() -> None:
+    """llama-server closes after a stream; a client that was quick asks on that connection, and again on a new one."""
+    walker = Walker()
+    timed = walker.exchanges()
+    lost = replace(timed[1], pieces=())
+
+    def verdict_of(number: int, ended_us: int) -> PairVerdict:
+        exchanges = in_memory([timed[0], lost, *timed[1:]])
+        exchanges[1].exchange, exchanges[1].ended_at_us = number, ended_us
+        return judge(walker.plan, exchanges, good_run(walker.plan), server=ServerSide(), agent_name="agent")
+
+    assert verdict_of(2, 62).kind == "pairs"
+    assert verdict_of(1, 62).kind == verdict_of(2, 400_000).kind == "pairs_with_faults"
+
+
 def test_missing_usage_is_a_fault() -> None:
     walker = Walker()
     timed = [
