@@ -25,10 +25,10 @@ _PAUSE_S = 0.005
 
 
 class FolderLock:
-    """The lock of a run folder (`lock` in it, empty). Opening may raise OSError."""
+    """The lock of a run folder (`lock` in it, empty; `name` for a second journal). Opening may raise OSError."""
 
-    def __init__(self, folder: Path) -> None:
-        self._descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    def __init__(self, folder: Path, name: str = LOCK_NAME) -> None:
+        self._descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
 
     def acquire(self) -> bool:
         """Take the lock; False if another process (or another writer of this one) has it.
@@ -52,12 +52,12 @@ class FolderLock:
             self._descriptor = -1
 
 
-def is_locked(folder: Path) -> bool:
+def is_locked(folder: Path, name: str = LOCK_NAME) -> bool:
     """Whether a writer is at work in this folder right now."""
-    if not (folder / LOCK_NAME).exists():
+    if not (folder / name).exists():
         return False
     try:
-        lock = FolderLock(folder)
+        lock = FolderLock(folder, name)
     except OSError:
         return False
     if not lock.acquire():

@@ -16,6 +16,8 @@ from results.outcomes import Outcome
 Z = 1.96
 
 VALID_NAMES = frozenset({"ok.native_call", "ok.text_call"})
+LEFT_AS_TEXT = "parser.left_as_text"
+"""Valid too where the client declares a parser of its own for calls in text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ class Rate:
     def interval(self) -> tuple[float, float] | None:
         """Wilson interval, or None."""
         return wilson(self.hits, self.trials) if self.trials else None
+
+    def bare(self) -> str:
+        """Without an interval, for trials that are not independent (turns of one episode): `62.5 % (5/8)`."""
+        value = self.value
+        return self.undefined or "n/r" if value is None else f"{100 * value:.1f} % ({self.hits}/{self.trials})"
 
     def text(self) -> str:
         """For a table: `62.5 % [30.6, 86.3] (5/8)`, or the word for an undefined rate."""
@@ -66,15 +73,25 @@ class Rates:
     undetermined: int = 0
 
 
-def wilson(hits: int, trials: int, z: float = Z) -> tuple[float, float]:
-    """Wilson score interval of hits/trials, clipped to [0, 1]. Raises ValueError where it is undefined."""
+def wilson(hits: float, trials: int, z: float = Z) -> tuple[float, float]:
+    """Wilson score interval of hits/trials, clipped to [0, 1]. Raises ValueError where it is undefined.
+
+    `hits` may be a sum of rates between 0 and 1: their variance is at most that of hits and misses, so that the
+    interval is then rather too wide than too narrow.
+    """
     if trials <= 0 or not 0 <= hits <= trials:
-        raise ValueError(f"no interval for {hits} of {trials}")
+        raise ValueError(f"no interval for {hits:g} of {trials}")
     p = hits / trials
     divisor = 1 + z * z / trials
     centre = (p + z * z / (2 * trials)) / divisor
     half = z / divisor * sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def is_valid(outcome: Outcome, *, recovered: bool = False) -> bool:
+    """Whether an attempt brought a valid call to the harness; `recovered`: the client's own parser found the one that
+    the server had left somewhere else."""
+    return outcome.name in VALID_NAMES or (recovered and outcome.layer == "parser" and outcome.reached)
 
 
 class RateCounter:
@@ -85,20 +102,20 @@ class RateCounter:
     """
 
     def __init__(self, *, recovers_text: bool = False) -> None:
-        self._valid = VALID_NAMES | {"parser.left_as_text"} if recovers_text else VALID_NAMES
+        self._valid = VALID_NAMES | {LEFT_AS_TEXT} if recovers_text else VALID_NAMES
         self._attempts = self._reached = self._hits = self._open = self._gates = 0
         self._cleared = self._cleared_hits = self._undetermined = 0
         self._outside: dict[str, int] = {}
 
-    def add(self, outcome: Outcome) -> None:
-        """Count one attempt."""
+    def add(self, outcome: Outcome, *, recovered: bool = False) -> None:
+        """Count one attempt; `recovered`: the client's parser found the call of just this one in its text."""
         name = outcome.name
         if name == "ok.service":
             return
         self._attempts += 1
         self._undetermined += outcome.undetermined
         self._gates += outcome.layer == "gate"
-        valid = name in self._valid
+        valid = name in self._valid or is_valid(outcome, recovered=recovered)
         if outcome.reached:
             self._reached += 1
             self._hits += valid

@@ -11,14 +11,21 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from results.locks import LOCK_NAME, is_locked
 from results.segments import has_journal, lost_lines
 
+EPISODES = "episodes.jsonl"
+EPISODES_LOCK = "episodes.lock"
+RECORDINGS = "recordings"
+"""A run of a grid keeps its episodes in `EPISODES`, and its traffic in recorded runs of their own below this folder."""
+Kind = Literal["recording", "grid"]
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4,}\Z")
 _OWN_FILES = re.compile(
     r"(?:wire\.(?:[0-9]{6,}\.|next\.)?jsonl(?:\.zst)?(?:\.tmp)?|run\.json(?:\.tmp)?|status\.json|outcomes\.jsonl(?:\.tmp)?"
-    rf"|report\.(?:md|html|json)|pairing\.json(?:\.tmp)?|{LOCK_NAME})\Z"
+    rf"|report\.(?:md|html|json)|pairing\.json(?:\.tmp)?|abandoned\.json(?:\.tmp)?|{LOCK_NAME}"
+    rf"|{re.escape(EPISODES)}|{re.escape(EPISODES_LOCK)})\Z"
 )
 _OWN_FOLDERS = frozenset({"plots"})
 
@@ -34,7 +41,7 @@ class RunFolderError(Exception):
 @dataclass(frozen=True)
 class RunInfo:
     """A run on disk: `size` in bytes, `created` in seconds since the epoch, `live` while it is being recorded,
-    `lost` lines that could not be written (full disk)."""
+    `lost` lines that could not be written (full disk). `kind`: a recording, or a grid with recordings in it."""
 
     run: str
     path: Path
@@ -42,6 +49,7 @@ class RunInfo:
     size: int
     live: bool
     lost: int = 0
+    kind: Kind = "recording"
 
 
 def runs_folder(environment: Mapping[str, str] | None = None) -> Path:
@@ -104,11 +112,18 @@ def list_runs(base: Path | None = None) -> list[RunInfo]:
 def inspect(path: Path) -> RunInfo | None:
     """What is known of one run folder; None where it is none (or cannot be read)."""
     try:
+        if is_grid(path):
+            return RunInfo(path.name, path, _created(path), _size(path), is_locked(path, EPISODES_LOCK), 0, "grid")
         if not has_journal(path):
             return None
         return RunInfo(path.name, path, _created(path), _size(path), is_locked(path), lost_lines(path))
     except OSError:
         return None
+
+
+def is_grid(path: Path) -> bool:
+    """Whether a folder holds a run of a grid (`stacktap run`)."""
+    return (path / EPISODES).is_file()
 
 
 def _created(path: Path) -> float:
@@ -135,39 +150,57 @@ def _size(path: Path) -> int:
     return total
 
 
-def find(reference: str, *, base: Path | None = None) -> Path:
-    """The run folder meant by `@last`, `@N` (N-th latest), a path, or the beginning of an id.
+def find(reference: str, *, base: Path | None = None, kind: Kind | None = "recording") -> Path:
+    """The run folder meant by `@last`, `@N` (N-th latest), a path, or the beginning of an id. `kind` of None: any.
 
     Raises RunNotFoundError.
     """
     folder = base or runs_folder()
     if reference.startswith("@"):
-        return _latest(reference, folder)
+        return _latest(reference, folder, kind)
     path = Path(reference)
     try:
-        if has_journal(path):
-            return path
+        found = inspect_path(path)
     except OSError as error:
         raise RunNotFoundError(f"cannot read {path}: {error.strerror or error}") from error
+    if found is not None:
+        return _of_kind(path, found, kind)
     if path.is_dir() and os.sep in reference:
         raise RunNotFoundError(f"{path} holds no journal: it is not a recorded run")
     matches = [info for info in list_runs(folder) if reference and info.run.startswith(reference)]
     exact = [info for info in matches if info.run == reference]
     if len(exact or matches) == 1:
-        return (exact or matches)[0].path
+        one = (exact or matches)[0]
+        return _of_kind(one.path, one.kind, kind)
     if matches:
         names = ", ".join(info.run for info in matches[-5:])
         raise RunNotFoundError(f"{len(matches)} runs begin with {reference!r} ({names}): write more of the name")
     raise RunNotFoundError(f"no run is called {reference!r} in {folder} (`stacktap runs` lists them)")
 
 
-def _latest(reference: str, folder: Path) -> Path:
-    runs = list_runs(folder)
+def inspect_path(path: Path) -> Kind | None:
+    """What kind of run a folder holds, None where it holds none. Raises OSError where it cannot be read."""
+    return "grid" if is_grid(path) else "recording" if has_journal(path) else None
+
+
+def _of_kind(path: Path, found: Kind, wanted: Kind | None) -> Path:
+    if wanted is None or found == wanted:
+        return path
+    if found == "recording":
+        raise RunNotFoundError(f"{path} is one recording, not a run of a grid: it holds no {EPISODES}")
+    inside = sorted(entry for entry in (path / RECORDINGS).glob("*") if has_journal(entry))
+    named = f"choose one of its recordings: {', '.join(map(str, inside[-3:]))}" if inside else "it has no recording"
+    raise RunNotFoundError(f"{path} is a run of a grid (`stacktap validate` checks it); {named}")
+
+
+def _latest(reference: str, folder: Path, kind: Kind | None) -> Path:
+    runs = [info for info in list_runs(folder) if kind in (None, info.kind)]
     which = 1 if reference == "@last" else int(reference[1:]) if reference[1:].isdecimal() else 0
     if which < 1:
         raise RunNotFoundError(f"{reference!r} is no run: write @last, @2 for the one before it, an id, or a path")
     if which > len(runs):
-        raise RunNotFoundError(f"there are {len(runs)} runs in {folder}, so there is no {reference}")
+        said = "runs of grids" if kind == "grid" else "runs"
+        raise RunNotFoundError(f"there are {len(runs)} {said} in {folder}, so there is no {reference}")
     return runs[-which].path
 
 
@@ -176,25 +209,37 @@ def remove(path: Path) -> None:
     if path.is_symlink():
         raise RunFolderError(f"{path} is a link; remove the run that it points to by its own path")
     try:
-        if not has_journal(path):
+        if inspect_path(path) is None:
             raise RunFolderError(f"{path} holds no journal: it is not a run, nothing was removed")
-        if is_locked(path):
+        if is_locked(path) or is_locked(path, EPISODES_LOCK):
             raise RunFolderError(f"{path} is being recorded right now; nothing was removed")
-        foreign = []
-        for entry in os.scandir(path):
-            if entry.is_dir(follow_symlinks=False) and entry.name in _OWN_FOLDERS:
-                shutil.rmtree(entry.path)
-            elif _OWN_FILES.match(entry.name) and entry.is_file(follow_symlinks=False):
-                os.unlink(entry.path)
-            else:
-                foreign.append(entry.name)
-        if foreign:
-            raise RunFolderError(
-                f"the run in {path} was removed; other files there were left alone: {', '.join(sorted(foreign)[:5])}"
-            )
-        path.rmdir()
+        _remove_own(path)
     except OSError as error:
         raise RunFolderError(f"cannot remove {path}: {error.strerror or error}") from error
+
+
+def _remove_own(path: Path) -> None:
+    """Raises RunFolderError where other files are there, which stay."""
+    foreign = []
+    with os.scandir(path) as found:
+        entries = list(found)
+    for entry in entries:
+        folder = entry.is_dir(follow_symlinks=False)
+        if folder and entry.name in _OWN_FOLDERS:
+            shutil.rmtree(entry.path)
+        elif folder and entry.name == RECORDINGS:
+            for recording in sorted(Path(entry.path).iterdir()):
+                _remove_own(recording)
+            os.rmdir(entry.path)
+        elif _OWN_FILES.match(entry.name) and entry.is_file(follow_symlinks=False):
+            os.unlink(entry.path)
+        else:
+            foreign.append(entry.name)
+    if foreign:
+        raise RunFolderError(
+            f"the run in {path} was removed; other files there were left alone: {', '.join(sorted(foreign)[:5])}"
+        )
+    path.rmdir()
 
 
 def prune(max_bytes: int, *, base: Path | None = None, keep: int = 1) -> list[RunInfo]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from results.outcomes import Outcome, Wrote
-from results.rates import Rate, RateCounter, rates, wilson
+from results.rates import Rate, RateCounter, Z, rates, wilson
 from results.taxonomy import CODES
 
 
@@ -98,3 +100,41 @@ def test_undetermined_is_counted() -> None:
         )
     )
     assert counter.rates().undetermined == 1
+
+
+PAIRS = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+@given(PAIRS)
+def test_wilsons_ends_solve_the_score_equation(pair: tuple[int, int]) -> None:
+    """In fractions: at either end the distance to hits/trials is Z standard errors of that end."""
+    hits, trials = pair
+    rate, z = Fraction(hits, trials), Fraction(Z)
+    for end in map(Fraction, wilson(hits, trials)):
+        off = (rate - end) ** 2 - z**2 * end * (1 - end) / trials
+        assert abs(off) < Fraction(1, 10**12)
+
+
+@given(PAIRS)
+def test_wilson_is_symmetric_and_rises_with_the_hits(pair: tuple[int, int]) -> None:
+    hits, trials = pair
+    low, high = wilson(hits, trials)
+    assert (1 - high, 1 - low) == pytest.approx(wilson(trials - hits, trials), abs=1e-12)
+    if hits < trials:
+        more = wilson(hits + 1, trials)
+        assert more[0] > low
+        assert more[1] >= high
+    wider = wilson(2 * hits, 2 * trials)
+    assert wider[1] - wider[0] < high - low
+
+
+def test_a_recovered_call_counts_for_its_own_attempt_only() -> None:
+    counter = RateCounter()
+    counter.add(outcome("parser.left_as_text", "valid_call"), recovered=True)
+    counter.add(outcome("parser.left_as_text", "valid_call"))
+    counter.add(outcome("model.malformed_call"), recovered=True)
+    assert counter.rates().fidelity == Rate(1, 3, "n/r")
+
+
+def test_a_bare_rate_has_no_interval() -> None:
+    assert (Rate(5, 8).bare(), Rate(0, 0, "rej").bare(), Rate(0, 0).bare()) == ("62.5 % (5/8)", "rej", "n/r")

@@ -121,3 +121,44 @@ def test_prune_removes_the_oldest_until_it_fits(tmp_path: Path) -> None:
 
 def test_ids_sort_by_time() -> None:
     assert new_run_id(0.0) < new_run_id(1.0) < new_run_id(1e9)
+
+
+def make_grid(base: Path, name: str) -> Path:
+    path = base / name
+    make_run(path / "recordings", "001", 4)
+    (path / "recordings" / "001" / "abandoned.json").write_text("{}")
+    (path / "episodes.jsonl").write_text("{}\n")
+    (path / "episodes.lock").write_text("")
+    return path
+
+
+def test_a_run_of_a_grid_is_listed_and_never_taken_for_a_recording(tmp_path: Path) -> None:
+    recorded = make_run(tmp_path, "20260101-000000-aaaa")
+    grid = make_grid(tmp_path, "20260102-000000-bbbb")
+    assert [(run.run, run.kind, run.live) for run in list_runs(tmp_path)] == [
+        (recorded.name, "recording", False),
+        (grid.name, "grid", False),
+    ]
+    assert find("@last", base=tmp_path) == recorded
+    assert find("@last", base=tmp_path, kind="grid") == grid
+    assert find("@last", base=tmp_path, kind=None) == grid
+    assert find("20260102", base=tmp_path, kind="grid") == grid
+    assert find(str(grid / "recordings" / "001"), base=tmp_path) == grid / "recordings" / "001"
+    for reference in (str(grid), "20260102"):
+        with pytest.raises(RunNotFoundError, match=r"is a run of a grid.*recordings/001"):
+            find(reference, base=tmp_path)
+    with pytest.raises(RunNotFoundError, match="is one recording"):
+        find(str(recorded), base=tmp_path, kind="grid")
+    with pytest.raises(RunNotFoundError, match="1 runs of grids"):
+        find("@2", base=tmp_path, kind="grid")
+
+
+def test_a_run_of_a_grid_is_removed_with_its_recordings_and_nothing_else(tmp_path: Path) -> None:
+    grid = make_grid(tmp_path, "g")
+    remove(grid)
+    assert not grid.exists()
+    grid = make_grid(tmp_path, "g")
+    (grid / "recordings" / "001" / "notes.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match=r"left alone: notes\.txt"):
+        remove(grid)
+    assert (grid / "recordings" / "001" / "notes.txt").read_text() == "mine"
