@@ -21,7 +21,7 @@ for name in sys.argv[2:]:
         if "circular" in str(error):
             print(name, error)
 """
-PACKAGES = ("results", "stacks", "proxy", "probe")
+PACKAGES = ("results", "stacks", "proxy", "probe", "harness")
 
 
 @pytest.mark.slow

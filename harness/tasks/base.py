@@ -1,0 +1,96 @@
+"""What a task family is: from a seed to a task, whose world runs tools and whose oracle judges what was left.
+
+A family is one module: a class with a name, a version (part of every hash: change it with the texts or the generator),
+a turn cap, and `task(seed, size)`. `harness.tasks` lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from harness.tools import ToolResult, ToolSpec
+
+
+class World(Protocol):
+    """Where tools act. `is_done` is whether the model has said that it is finished."""
+
+    is_done: bool
+
+    def call(self, name: str, given: Mapping[str, Any]) -> ToolResult:
+        """Call a tool with arguments that fit its schema. Raises KeyError where there is no such tool."""
+        ...
+
+    def digest(self) -> str:
+        """The state as a SHA-256 (hex)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the oracle says of an episode's end. `name` is an outcome (`ok.task_done`, `task.*`); `score` is the share
+    of the declared answer that is right, `progress` the share of the necessary steps that were taken."""
+
+    name: str
+    score: float
+    progress: float
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an episode came to its end, for the oracle: the last text that the model wrote, and every call it made that
+    was valid (name, arguments)."""
+
+    text: str = ""
+    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+
+
+class Task(Protocol):
+    """One task instance. `single_turn`: one answer is asked for, and the episode ends with it."""
+
+    @property
+    def family(self) -> str:
+        """Name of its family."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """The seed that made it."""
+        ...
+
+    @property
+    def prompt(self) -> str:
+        """The user's message."""
+        ...
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """What is offered."""
+        ...
+
+    @property
+    def single_turn(self) -> bool:
+        """Whether one answer ends it."""
+        ...
+
+    def world(self) -> World:
+        """A fresh world; no two episodes share one."""
+        ...
+
+    def judge(self, world: World, ended: Ended) -> Judgement:
+        """What was reached."""
+        ...
+
+
+class TaskFamily(Protocol):
+    """Makes tasks of one kind."""
+
+    name: str
+    version: str
+    turn_cap: int
+
+    def task(self, seed: int, size: int | None = None) -> Task:
+        """The task of a seed; `size` of None is the family's own. Raises ValueError for a size that it cannot make."""
+        ...

@@ -1,0 +1,148 @@
+"""Dependency chain: from an order to its gateway, the gateway's region, the region's tax and policy, the discount.
+
+Parameters and draw order are those of the serving-confound paper's task (six orders, two decoys; its published totals
+are tests). The original scored by importing code that the agent wrote; here the totals themselves are asked for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.file_world import FILE_TOOLS, FileWorld
+from harness.tasks.base import Ended, Judgement, World
+from harness.tasks.scoring import declared_answers, judged_values
+from harness.tools import ToolSpec
+
+ANSWERS = "answers.json"
+TOLERANCE = 0.01
+DECOYS = 2
+FILLER_WORDS = 120
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_TAXES = (0.05, 0.07, 0.1, 0.15, 0.2, 0.08)
+_DISCOUNTS = (5, 10, 15, 20, 25, 30)
+_FILLER = ("archived", "entry", "kept", "for", "reference", "only", "no", "order", "uses", "it")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One order's chain: codes of gateway, region and policy, and the numbers at its ends."""
+
+    gateway: str
+    region: str
+    policy: str
+    tax: float
+    discount: int
+    subtotal: int
+
+    @property
+    def total(self) -> float:
+        """What is to be found out."""
+        return round(self.subtotal * (1 + self.tax) - self.discount, 2)
+
+
+def draw_links(seed: int, count: int) -> tuple[Link, ...]:
+    """The chains of a seed, in the paper's draw order (three unique codes, tax, discount, subtotal)."""
+    stream = random.Random(seed)
+    fresh = _codes(stream)
+    links = []
+    for _ in range(count):
+        gateway, region, policy = fresh(), fresh(), fresh()
+        links.append(
+            Link(gateway, region, policy, stream.choice(_TAXES), stream.choice(_DISCOUNTS), stream.randint(50, 500))
+        )
+    return tuple(links)
+
+
+def _codes(stream: random.Random) -> Callable[[], str]:
+    used: set[str] = set()
+
+    def fresh() -> str:
+        while True:
+            code = "".join(stream.choice(_LETTERS) for _ in range(5))
+            if code not in used:
+                used.add(code)
+                return code
+
+    return fresh
+
+
+@dataclass(frozen=True, slots=True)
+class ChainTask:
+    """One instance."""
+
+    seed: int
+    links: tuple[Link, ...]
+    family: str = "chain"
+    single_turn: bool = False
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools of the file world."""
+        return FILE_TOOLS
+
+    @property
+    def prompt(self) -> str:
+        """What the user asks."""
+        last = len(self.links) - 1
+        return (
+            f"Work out the totals of the orders order_0 to order_{last}. A file orders/ORDER.txt names the order's "
+            "SUBTOTAL and its GATEWAY; gateways/GATEWAY.txt names a REGION; regions/REGION.txt says TAX_RATE and "
+            "DEFAULT_POLICY; policies/POLICY.txt says DISCOUNT.\n"
+            "total = SUBTOTAL * (1 + TAX_RATE) - DISCOUNT, to 2 decimals.\n"
+            f'Write all totals to {ANSWERS} as one JSON object, {{"order_0": ..., ...}}. Then say that you are done.'
+        )
+
+    @property
+    def answers(self) -> dict[str, float]:
+        """What must stand in the file."""
+        return {f"order_{number}": link.total for number, link in enumerate(self.links)}
+
+    def world(self) -> FileWorld:
+        """Four folders; decoys are chains that no order uses."""
+        files: dict[str, str] = {}
+        for number, link in enumerate(self.links):
+            files[f"orders/order_{number}.txt"] = f"SUBTOTAL = {link.subtotal}\nGATEWAY = {link.gateway}\n"
+            files |= _chain_files(link)
+        stream = random.Random(f"decoys of {self.seed}")
+        fresh = _codes(stream)
+        for _ in range(DECOYS):
+            decoy = Link(
+                f"x{fresh()}", f"x{fresh()}", f"x{fresh()}", stream.choice(_TAXES), stream.choice(_DISCOUNTS), 0
+            )
+            filler = " ".join(stream.choice(_FILLER) for _ in range(FILLER_WORDS))
+            files |= {name: f"{text}# {filler}\n" for name, text in _chain_files(decoy).items()}
+        return FileWorld(files)
+
+    def judge(self, world: World, ended: Ended) -> Judgement:
+        """Each order counts alike."""
+        assert isinstance(world, FileWorld)
+        needed = {f"orders/order_{number}.txt" for number in range(len(self.links))}
+        needed |= {name for link in self.links for name in _chain_files(link)}
+        progress = len(needed & set(world.read)) / len(needed)
+        found = declared_answers(world.files.get(ANSWERS))
+        return judged_values(self.answers, found, progress, TOLERANCE, worked=bool(world.read or world.written))
+
+
+def _chain_files(link: Link) -> dict[str, str]:
+    return {
+        f"gateways/{link.gateway}.txt": f"REGION = {link.region}\n",
+        f"regions/{link.region}.txt": f"TAX_RATE = {link.tax}\nDEFAULT_POLICY = {link.policy}\n",
+        f"policies/{link.policy}.txt": f"DISCOUNT = {link.discount}\n",
+    }
+
+
+class Chain:
+    """The family."""
+
+    name = "chain"
+    version = "1"
+    turn_cap = 40
+
+    def task(self, seed: int, size: int | None = None) -> ChainTask:
+        """`size` is the number of orders (6). Raises ValueError below 1."""
+        count = 6 if size is None else size
+        if count < 1:
+            raise ValueError(f"a task over {count} orders cannot be made; give 1 or more")
+        return ChainTask(seed, draw_links(seed, count))
