@@ -97,7 +97,7 @@ stack-sglang: $(READY) ## SGLang for the processor in an environment of its own 
 
 AGENTS ?= mini-swe-agent opencode
 
-agents: $(READY) ## Real agents for the tests, each in an environment of its own (AGENTS="NAME ..."; all: make agents-all)
+agents: $(READY) ## Real agents for pair and the tests, each in an environment of its own (AGENTS="NAME ..."; all: make agents-all)
 	@$(BIN)/python -m proxy.agents.install $(AGENTS)
 
 agents-all: $(READY) ## Every agent that has a profile and can be installed (4 GB)

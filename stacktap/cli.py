@@ -39,6 +39,9 @@ COMMANDS: dict[str, Entry] = {
     "show": Entry("record", "Print what was recorded, raw and assembled."),
     "replay": Entry("record", "Serve a recording as the server it was."),
     "compare": Entry("compare", "Send identical requests to several servers; print where they differ, and why."),
+    "run": Entry("compare", "Run agent tasks under serving conditions on many servers; rates with intervals."),
+    "replicate": Entry("compare", "The serving-stack paper's published grid beside what you measure."),
+    "validate": Entry("compare", "Check that a run of a grid holds what it declared."),
     "classify": Entry("judge", "Give every attempt one outcome; print who is at fault, and the rates."),
     "explain": Entry("judge", "Show one verdict with the bytes it rests on."),
 }

@@ -27,6 +27,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         rows = [
             {
                 "run": run.run,
+                "kind": run.kind,
                 "folder": str(run.path),
                 "created": run.created,
                 "bytes": run.size,
@@ -39,7 +40,11 @@ def command(ctx: click.Context, as_json: bool) -> None:
         return
     for run in found:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created))
-        said = ["recording"] * run.live + [f"{run.lost} lines could not be written"] * (run.lost > 0)
+        said = (
+            ["grid"] * (run.kind == "grid")
+            + ["recording"] * run.live
+            + [f"{run.lost} lines could not be written"] * (run.lost > 0)
+        )
         click.echo(f"{run.run}  {when}  {_size(run.size):>9}  {', '.join(said)}".rstrip())
     total = sum(run.size for run in found)
     click.echo(f"{len(found)} runs, {_size(total)} in {runs_folder()}", err=True)
@@ -54,7 +59,7 @@ def remove_runs(runs: tuple[str, ...]) -> None:
     failed = False
     for reference in runs:
         try:
-            path = find(reference)
+            path = find(reference, kind=None)
             remove(path)
             click.echo(f"removed {path}")
         except (RunNotFoundError, RunFolderError) as failure:

@@ -27,6 +27,9 @@ BUILDS = re.compile(r"make |docker |pip |apt|jq |git |zstd|for |export |python -
 NEEDS_SERVER = re.compile(r"stacktap (?:demo|up|pair)\b|stacktap compare .*\bup:")
 """Run on real servers by tests/stacks_real."""
 
+ON_A_GRID = re.compile(r"stacktap (?:run|validate)\b")
+"""Run one after the other by tests/docs/test_harness_page.py."""
+
 FINDS = re.compile(r"stacktap (?:diagnose|compare|doctor)\b")
 """Exit with 1 where something is wrong: with the stand-in server, which never calls a tool, that is right."""
 
@@ -44,6 +47,7 @@ def commands() -> list[tuple[str, str]]:
 _LOCAL = re.compile(r"https?://localhost:\d+(?:/v1)?|https?://127\.0\.0\.1:\d+")
 COMMAND_LINES = commands()
 RUNNABLE = [line for _, line in COMMAND_LINES if line.startswith("stacktap ") and not NEEDS_SERVER.match(line)]
+RUNNABLE = [line for line in RUNNABLE if not ON_A_GRID.match(line)]
 
 
 def test_the_documents_show_commands_that_exist() -> None:
