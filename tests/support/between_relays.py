@@ -61,5 +61,6 @@ async def walked(
         agent = WalkingAgent(session.base_url("front"), scratch, stream, api)
         finished = await agent.run()
         if again:
+            assert await session.settled(30)
             await ask_again(session, [exchange for exchange in read_back(folder) if exchange.upstream == "front"])
     return Walked(finished, (scratch / NOTE).exists(), agent, read_back(folder))

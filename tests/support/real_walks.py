@@ -151,6 +151,7 @@ async def real_walk(
             looking.cancel()
             run = scratch.traced(run, agent.plan.file, before)
             if again:
+                assert await session.settled(30)
                 asked = [each for each in RunReader(session.folder) if each.upstream == "front"]
                 await ask_again(session, sorted(asked, key=lambda each: each.attempt))
     return RealWalk(run, sorted(RunReader(folder / "run"), key=lambda each: each.attempt))

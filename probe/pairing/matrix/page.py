@@ -250,8 +250,16 @@ def _remedied(cell: Cell, store: MatrixStore, shown: Mapping[tuple[str, str, str
     if beside is None:
         return ["## Remedied", "", f"{stack}, {name} is not tried with this agent.", ""]
     said = beside.pairing.get("headline") or beside.why
+    broken = cell.pairing.get("broken") or {}
+    known = bool(broken.get("remedy") or cell.remedy)
+    more = "" if known else " No setting is known that mends it where it is: what works with this agent is this one."
     launch = next(_launch(each) for each in store.plan["configurations"] if _is(each, beside))
-    return ["## Remedied", "", f"{stack}, {name} ({launch}): {_short_from_page(beside)}. {_one_line(str(said))}", ""]
+    return [
+        "## Remedied",
+        "",
+        f"{stack}, {name} ({launch}): {_short_from_page(beside)}. {_one_line(str(said))}{more}",
+        "",
+    ]
 
 
 def _short_from_page(cell: Cell) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from probe.pairing.matrix.page import has_page, page_of, pages
-from probe.pairing.matrix.plan import MatrixError, MatrixPlan, plan_from
+from probe.pairing.matrix.plan import MatrixError, MatrixPlan, plan_from, read_plan
 from probe.pairing.matrix.store import FILE, Cell, MatrixStore, cell_key, open_store, plan_facts
 from probe.pairing.records import AgentRun, Demands, Finding, Pairing, PairVerdict, StepSeen, VerdictKind
 from probe.pairing.telling import facts
@@ -148,3 +148,35 @@ def test_every_link_of_the_pages_leads_somewhere(tmp_path: Path) -> None:
         for target in re.findall(r"\]\(([^)]+)\)", text):
             path = (tmp_path / name).parent / target
             assert str(path.resolve().relative_to(tmp_path)) in {*found, FILE}, (name, target)
+
+
+PUBLISHED = Path(__file__).parents[4] / "results" / "published" / "pairing"
+
+
+def test_the_published_pages_are_what_the_published_results_say() -> None:
+    held = open_store(PUBLISHED)
+    assert held.plan == plan_facts(read_plan(PUBLISHED / "matrix.toml"))
+    made = pages(held)
+    there = {str(path.relative_to(PUBLISHED)) for path in PUBLISHED.rglob("*.md")}
+    assert there == set(made)
+    for name, text in made.items():
+        assert (PUBLISHED / name).read_text(encoding="utf-8") == text, name
+
+
+def test_each_published_failure_has_bytes_and_a_configuration_that_works() -> None:
+    held = open_store(PUBLISHED)
+    assert {cell.stack for cell in held.cells.values()} == {
+        "llamacpp",
+        "llamacpp_python",
+        "mlx_server",
+        "vllm",
+        "sglang",
+    }
+    assert len({cell.agent for cell in held.cells.values()}) >= 6
+    remedies = {(each["stack"], each["name"]): each["remedied_by"] for each in held.plan["configurations"]}
+    for cell in held.cells.values():
+        assert cell.state == "walked", cell.slot
+        if cell.kind != "pairs":
+            beside = held.cells[cell.agent, *remedies[cell.stack, cell.configuration]]
+            assert beside.kind == "pairs", cell.slot
+            assert cell.pairing["broken"]["quote"], cell.slot
