@@ -12,40 +12,26 @@ from pathlib import Path
 
 from stacks.launching.recipe import (
     FoundServer,
+    HuggingFaceServer,
     LaunchError,
     ReadinessRequest,
-    ServerRecipe,
     distribution_version,
     environment_of,
-    executable_in,
-    executable_on_path,
-    require_hugging_face_directory,
 )
 
 
-class MlxServer(ServerRecipe):
+class MlxServer(HuggingFaceServer):
     """``mlx_lm.server`` with one model folder."""
 
     name = "mlx_server"
     environment_name = "mlx"
+    script = "mlx_lm.server"
     spellings = ("mlx", "mlx-server", "mlx_lm.server", "mlx_lm", "mlx-lm")
     readiness = (
         ReadinessRequest("GET", "/health"),
         ReadinessRequest("POST", "/v1/completions", b'{"prompt": "a", "max_tokens": 1}'),
     )
     fatal_log = ("generation thread died", "Exception in thread")
-
-    def find_in(self, environment: Path) -> Path | None:
-        """Return the console script ``mlx_lm.server``."""
-        return executable_in(environment, "mlx_lm.server")
-
-    def find_on_path(self) -> Path | None:
-        """Return ``mlx_lm.server`` from PATH."""
-        return executable_on_path("mlx_lm.server")
-
-    def check_model(self, model: Path) -> None:
-        """Accept a Hugging Face or MLX model folder only."""
-        require_hugging_face_directory(self.name, model)
 
     def command(
         self, found: FoundServer, model: Path, port: int, context_length: int | None, flags: Sequence[str]

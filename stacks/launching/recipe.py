@@ -114,6 +114,25 @@ class ServerRecipe(ABC):
         return ""
 
 
+class HuggingFaceServer(ServerRecipe):
+    """A server that is one console script, and loads Hugging Face model folders."""
+
+    script: str
+    """Name of the console script."""
+
+    def find_in(self, environment: Path) -> Path | None:
+        """Return the console script in the environment."""
+        return executable_in(environment, self.script)
+
+    def find_on_path(self) -> Path | None:
+        """Return the console script from PATH."""
+        return executable_on_path(self.script)
+
+    def check_model(self, model: Path) -> None:
+        """Accept a Hugging Face model folder only (MLX models are such)."""
+        require_hugging_face_directory(self.name, model)
+
+
 def executable_in(environment: Path, name: str) -> Path | None:
     """Return ``environment/bin/name`` (or ``environment/name``) when it is an executable file."""
     for candidate in (environment / "bin" / name, environment / name):

@@ -15,17 +15,15 @@ from stacks.launching.recipe import (
     NO_MEMORY,
     PYTHON_CAUSE,
     FoundServer,
+    HuggingFaceServer,
     ReadinessRequest,
-    ServerRecipe,
     distribution_version,
     environment_of,
     executable_in,
-    executable_on_path,
     first_remedy,
     given_flags,
     has_cpu_torch,
     loopback_interface,
-    require_hugging_face_directory,
     site_packages,
 )
 
@@ -35,11 +33,12 @@ DEFAULT_CONTEXT = 16384
 _PROCESSOR_DEFAULTS = {"--device": "cpu", "--dtype": "float32", "--mem-fraction-static": "0.1"}
 
 
-class SglangServer(ServerRecipe):
+class SglangServer(HuggingFaceServer):
     """``sglang serve`` with one Hugging Face model folder."""
 
     name = "sglang"
     environment_name = "sglang"
+    script = "sglang"
     spellings = ("sgl", "sglang serve")
     # 503 until a first request of its own has been answered; public even with an API key.
     readiness = (ReadinessRequest("GET", "/health"),)
@@ -58,15 +57,7 @@ class SglangServer(ServerRecipe):
         for packages in site_packages(environment):
             if (packages / "sglang" / "srt").is_dir() and not (packages / "sgl_kernel").is_dir():
                 return executable_in(environment, "python")
-        return executable_in(environment, "sglang")
-
-    def find_on_path(self) -> Path | None:
-        """Return ``sglang`` from PATH."""
-        return executable_on_path("sglang")
-
-    def check_model(self, model: Path) -> None:
-        """Accept a Hugging Face model folder only."""
-        require_hugging_face_directory(self.name, model)
+        return super().find_in(environment)
 
     def command(
         self, found: FoundServer, model: Path, port: int, context_length: int | None, flags: Sequence[str]

