@@ -40,6 +40,10 @@ DONE = "ok.task_done"
 """The outcome of an episode that reached its goal."""
 
 
+WROTE = "wrote"
+"""Label of an episode: SHA-256 (16 hex) over all that the model wrote in it, where the harness keeps it."""
+
+
 class CellKey(msgspec.Struct, frozen=True, order=True):
     """Model artifact, stack configuration, serving condition (with its variant: `native+hint`), task."""
 
@@ -84,7 +88,8 @@ class TurnRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     `recovered` names the client's own parser where it found the call that the server had left in the text. A turn past
     the cap (`post_cap`) is outside every count. `labels` holds the words of other taxonomies that need more than the
-    outcome (`paper-compat`: the original's own predicates, `uncounted` for a turn that it skips).
+    outcome (`paper-compat`: the original's own predicates, `uncounted` for a turn that it skips). `user_turn` counts
+    the user's messages (from 0) in tasks that have several: the one that the step answers.
     """
 
     outcome: Outcome
@@ -94,6 +99,7 @@ class TurnRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     calls: tuple[CallRecord, ...] = ()
     post_cap: bool = False
     labels: dict[str, str] = msgspec.field(default_factory=dict)
+    user_turn: int = 0
 
     @property
     def retries(self) -> int:
@@ -114,7 +120,8 @@ class EpisodeRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     name of that outcome, or a word of the harness's own). `progress` and `score` are of the oracle, in [0, 1].
     `rejudged` is the outcome of the same episode with its serving faults completed by the known raw text, None where
     that was not possible. `recording` names the wire journal that the attempts' numbers belong to; `plan` is the
-    digest of the cell's `CellPlan`. `temperature` is the one in force, None where it is not known.
+    digest of the cell's `CellPlan`. `temperature` is the one in force, None where it is not known. `labels` are words
+    of other taxonomies that need the whole episode (`dense`: Dense Bench's failure mode), and what other oracles say.
     """
 
     episode: str
@@ -132,6 +139,7 @@ class EpisodeRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     decoder_seed: int | None = None
     recording: str = ""
     plan: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
     started_us: int = 0
     ended_us: int = 0
 

@@ -9,91 +9,54 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
 
-import zstandard
-
-from results import segments
 from results.assemble import OpenAttempt, RequestBook
 from results.exchange import Exchange
-from results.record import End, Line, Note, Segment, decode, segment_of
-
-_READ_BYTES = 1 << 20
+from results.record import End, Line, Note, Segment, decode
+from results.tail import JournalTail
 
 
 class JournalFollower:
-    """Follows the journal in `folder`; call `poll` now and then, `close` at the end."""
+    """Follows the journal in `folder`, from the beginning of `segment` on; call `poll` now and then, `close` at the
+    end."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._file: BinaryIO | None = None
-        self._segment = 0
-        self._rest = b""
+    def __init__(self, folder: Path, segment: int = 1) -> None:
+        self._tail = JournalTail(folder, segment)
         self._book = RequestBook()
         self._attempts: dict[int, OpenAttempt] = {}
+        self._begun_in: dict[int, int] = {}
+        self.position = (segment, 0)
+        """(segment, offset) of the line that ended the exchange given last."""
+
+    @property
+    def oldest_segment(self) -> int:
+        """The segment in which the oldest attempt that is still open began, else the one being read: who goes on from
+        its beginning misses nothing."""
+        return min(self._begun_in.values(), default=self._tail.segment)
 
     def poll(self) -> Iterator[Exchange]:
         """Exchanges that have ended since the last call, in that order. Raises OSError where reading fails."""
-        while True:
-            for raw in self._whole_lines():
-                exchange = self._take(raw)
+        for segment, offset, lines in self._tail.poll():
+            at = offset
+            for raw in lines:
+                exchange = self._take(raw, segment)
                 if exchange is not None:
+                    self.position = (segment, at)
                     yield exchange
-            if not self._next_segment():
-                return
+                at += len(raw) + 1
+
+    def cut_off(self) -> Iterator[Exchange]:
+        """The attempts that have no end, once nobody writes any more; they are then no longer open here."""
+        attempts, self._attempts, self._begun_in = self._attempts, {}, {}
+        for opened in attempts.values():
+            if opened.begun:
+                yield opened.finish(None)
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._tail.close()
 
-    def _whole_lines(self) -> Iterator[bytes]:
-        while self._file is not None and (block := self._file.read(_READ_BYTES)):
-            lines = (self._rest + block).split(b"\n")
-            self._rest = lines.pop()
-            yield from lines
-
-    def _next_segment(self) -> bool:
-        """Go on to the segment after the current one, if there is one by now."""
-        wanted = self._segment + 1
-        if self._file is not None and not self._finished(self._segment):
-            return False
-        opened = self._open(wanted)
-        if opened is None:
-            return False
-        # What was appended before the old file got its number may not be read yet.
-        if self._file is not None and (left := self._file.read()):
-            opened.close()
-            self._file.seek(-len(left), 1)
-            return True
-        self.close()
-        self._file, self._segment, self._rest = opened, wanted, b""
-        return True
-
-    def _finished(self, number: int) -> bool:
-        return any(segments.numbered(self._folder, number, compressed=how).exists() for how in (True, False))
-
-    def _open(self, number: int) -> BinaryIO | None:
-        for path in (
-            segments.numbered(self._folder, number, compressed=False),
-            self._folder / segments.LIVE,
-            self._folder / segments.NEXT,
-        ):
-            try:
-                file = path.open("rb")
-            except FileNotFoundError:
-                continue
-            if segment_of(file.readline()) == number:
-                file.seek(0)
-                return file
-            file.close()
-        try:
-            return cast(BinaryIO, zstandard.open(segments.numbered(self._folder, number, compressed=True), "rb"))
-        except FileNotFoundError:
-            return None
-
-    def _take(self, raw: bytes) -> Exchange | None:
+    def _take(self, raw: bytes, segment: int) -> Exchange | None:
         try:
             line: Line = decode(raw)
         except ValueError:
@@ -103,9 +66,13 @@ class JournalFollower:
             return None
         if line.attempt is None or (isinstance(line, Note) and line.attempt not in self._attempts):
             return None
-        opened = self._attempts.setdefault(line.attempt, OpenAttempt(line.attempt))
+        opened = self._attempts.get(line.attempt)
+        if opened is None:
+            opened = self._attempts[line.attempt] = OpenAttempt(line.attempt)
+            self._begun_in[line.attempt] = segment
         with contextlib.suppress(ValueError):
             opened.add(line, self._book)
         if isinstance(line, End):
-            return self._attempts.pop(line.attempt).finish(line)
+            del self._attempts[line.attempt], self._begun_in[line.attempt]
+            return opened.finish(line)
         return None

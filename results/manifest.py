@@ -17,7 +17,11 @@ from typing import Any
 
 import msgspec
 
+from results.machine import machine_told
+from results.plain_files import read_plain
 from results.segments import sync_folder
+from results.version import VERSION
+from results.whole_files import write_whole
 
 MANIFEST = "run.json"
 MANIFEST_SCHEMA = 1
@@ -25,10 +29,16 @@ MANIFEST_SCHEMA = 1
 UPSTREAM_FACTS = {
     "stack": "the server was not identified",
     "version": "the server was not asked for its version",
+    "build": "the server's program was not looked at",
     "launch_flags": "the server's process was not looked up",
     "model": "the model was not identified",
+    "listed_models": "the server was not asked for its models",
     "model_digest": "no digest or hash of the model was found",
+    "quantization": "the server was not asked for the model's quantization",
     "bits_per_weight": "the model file was not measured",
+    "parser": "the tool-call parser in force is not known",
+    "reasoning_parser": "the reasoning parser in force is not known",
+    "tools_in_prompt": "the server was not asked to render a prompt with tools",
     "chat_template_hash": "the chat template was not read",
     "sampling": "the server's sampling defaults were not read",
     "context_length": "the context length in force was not read",
@@ -109,7 +119,7 @@ def new_manifest(
         schema=MANIFEST_SCHEMA,
         run=run,
         created_us=time.time_ns() // 1000,
-        stacktap=_version("stacktap").value or "0",
+        stacktap=VERSION,
         command=tuple(command),
         upstreams=tuple(
             UpstreamFacts(one.name, one.url, {**_unknowns(UPSTREAM_FACTS), **one.facts}) for one in upstreams
@@ -134,7 +144,7 @@ def _version(package: str) -> Fact:
 
 
 def host_facts() -> dict[str, Fact]:
-    """What machine this is: system, architecture, CPUs, memory in bytes, Python."""
+    """What machine this is: system, architecture, CPUs, memory in bytes, load, accelerator, Python."""
     facts = {
         "system": known(f"{platform.system()} {platform.release()}", "platform"),
         "machine": known(platform.machine(), "platform")
@@ -150,7 +160,8 @@ def host_facts() -> dict[str, Fact]:
             facts["memory_bytes"] = known(total, "sysconf")
         except (ValueError, OSError):
             pass
-    return facts
+    told = machine_told()
+    return {**facts, **{name: unknown(one) if isinstance(one, str) else known(*one) for name, one in told.items()}}
 
 
 def _encoded(manifest: Manifest) -> bytes:
@@ -164,15 +175,9 @@ def _encoded(manifest: Manifest) -> bytes:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write `run.json` (0600), whole or not at all. Raises ManifestError."""
-    temporary = folder / f"{MANIFEST}.tmp"
     body = msgspec.json.format(_encoded(manifest), indent=2) + b"\n"
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(folder / MANIFEST)
+        write_whole(folder / MANIFEST, body)
         sync_folder(folder)
     except OSError as error:
         raise ManifestError(f"cannot write {folder / MANIFEST}: {error.strerror or error}") from error
@@ -182,7 +187,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read `run.json`. Raises ManifestError with what to do about it."""
     path = folder / MANIFEST
     try:
-        raw = path.read_bytes()
+        raw = read_plain(path)
     except OSError as error:
         raise ManifestError(f"cannot read {path}: {error.strerror or error}") from error
     try:

@@ -31,12 +31,13 @@ class OutcomeTable:
         outcome = judged.outcome
         self.total += 1
         self._outcomes[outcome.name] += 1
-        self._faults[outcome.at_fault] += 1
+        self._faults["none" if judged.aside else outcome.at_fault] += 1
         self._flags.update(outcome.flags)
         self._first.setdefault(outcome.name, judged.attempt)
         for taxonomy, label in judged.labels.items():
             self._labels.setdefault(taxonomy, Counter())[label] += 1
-        self._rates.add(outcome)
+        if not judged.aside:
+            self._rates.add(outcome, tools=judged.tools)
 
     def as_json(self) -> dict[str, Any]:
         """The same as data: counts, faults, flags, labels, rates."""
@@ -54,9 +55,11 @@ class OutcomeTable:
                 "fidelity": _rate(rates.fidelity),
                 "fidelity_open": _rate(rates.fidelity_open),
                 "cleared": _rate(rates.cleared),
+                "cleared_open": _rate(rates.cleared_open),
                 "naive": _rate(rates.naive),
                 "outside": rates.outside,
                 "undetermined": rates.undetermined,
+                "without_tools": rates.without_tools,
             },
         }
 
@@ -77,12 +80,15 @@ class OutcomeTable:
     def _rate_lines(self) -> list[str]:
         rates = self._rates.rates()
         outside = ", ".join(f"{layer} x{count}" for layer, count in rates.outside.items()) or "none"
-        return [
+        lines = [
             f"fidelity  {rates.fidelity.text()}   valid calls over attempts in which model output arrived",
             f"cleared   {rates.cleared.text()}   the same, serving faults taken out where the raw text is known",
             f"naive     {rates.naive.text()}   valid calls over everything: not the model's rate",
             f"outside of fidelity: {outside}; fault open: {rates.undetermined}",
         ]
+        if rates.without_tools:
+            lines.append(f"left out of all rates: {rates.without_tools} that offered no tools")
+        return lines
 
     def _ordered(self) -> list[tuple[str, int]]:
         place = {layer: number for number, layer in enumerate(LAYERS)}

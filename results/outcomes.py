@@ -110,7 +110,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of `outcomes.jsonl`: the attempt, what was asked of whom, the tags it belongs to, and its outcome."""
+    """One line of `outcomes.jsonl`: the attempt, what was asked of whom, the tags it belongs to, and its outcome.
+
+    `tools` is how many tools the request offered; None where that is not known (lines of older versions, requests that
+    cannot be read) or where it asks for calls in another way than by the API's tools. `lookup`: it only asked what
+    server this is, for something that the server does not have."""
 
     attempt: int
     outcome: Outcome
@@ -121,6 +125,13 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str = ""
     tags: dict[str, str] = msgspec.field(default_factory=dict)
     labels: dict[str, str] = msgspec.field(default_factory=dict)
+    tools: int | None = None
+    lookup: bool = False
+
+    @property
+    def aside(self) -> bool:
+        """Whether no model was asked for anything: such an attempt is outside of rates and of who is at fault."""
+        return self.lookup or self.outcome.name == "ok.service"
 
 
 _ENCODER = msgspec.json.Encoder()

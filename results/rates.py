@@ -7,6 +7,7 @@ Wilson score interval: E. B. Wilson, "Probable inference, the law of succession,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import sqrt
@@ -61,7 +62,12 @@ class Rates:
     fidelity: valid in-schema calls over attempts in which model output reached the harness (every text turn counts as
     a turn that is no call; `fidelity_open` leaves out the answers that were fine as text).
     cleared: the same with serving faults taken out: attempts whose raw text is known are judged on that text.
+    cleared_open: cleared without the answers that were fine as text and those that a limit cut off before a call was
+    complete: what the model wrote where a call was due and could be written.
     naive: valid calls over everything, what a careless harness prints.
+
+    `without_tools` attempts are in none of this: their requests offered no tool while others of the set did (a client
+    that has a title written beside its task).
     """
 
     fidelity: Rate
@@ -71,6 +77,8 @@ class Rates:
     outside: dict[str, int] = field(default_factory=dict)
     attempts: int = 0
     undetermined: int = 0
+    without_tools: int = 0
+    cleared_open: Rate = Rate(0, 0, "none")
 
 
 def wilson(hits: float, trials: int, z: float = Z) -> tuple[float, float]:
@@ -98,48 +106,82 @@ class RateCounter:
     """Counts outcomes one by one in constant memory; `rates()` at any time.
 
     `recovers_text`: the client declares a parser of its own for calls in text, so a valid call left in text counts as
-    a valid turn. Requests that ask for no generation (`ok.service`) are not counted at all.
+    a valid turn. Requests that ask for no generation (`ok.service`) are not counted at all. Where any request offered
+    tools, those that offered none are left out of the rates: no call could have come of them.
     """
 
     def __init__(self, *, recovers_text: bool = False) -> None:
-        self._valid = VALID_NAMES | {LEFT_AS_TEXT} if recovers_text else VALID_NAMES
-        self._attempts = self._reached = self._hits = self._open = self._gates = 0
-        self._cleared = self._cleared_hits = self._undetermined = 0
-        self._outside: dict[str, int] = {}
+        valid = VALID_NAMES | {LEFT_AS_TEXT} if recovers_text else VALID_NAMES
+        self._with_tools, self._without = _Counts(valid), _Counts(valid)
+        self.offered = 0
+        """Attempts whose requests are known to have offered tools."""
 
-    def add(self, outcome: Outcome, *, recovered: bool = False) -> None:
-        """Count one attempt; `recovered`: the client's parser found the call of just this one in its text."""
-        name = outcome.name
-        if name == "ok.service":
+    def add(self, outcome: Outcome, *, recovered: bool = False, tools: int | None = None) -> None:
+        """Count one attempt; `recovered`: the client's parser found the call of just this one in its text. `tools` is
+        how many its request offered, None where that is not known or calls are asked for in another way."""
+        if outcome.name == "ok.service":
             return
-        self._attempts += 1
-        self._undetermined += outcome.undetermined
-        self._gates += outcome.layer == "gate"
-        valid = name in self._valid or is_valid(outcome, recovered=recovered)
-        if outcome.reached:
-            self._reached += 1
-            self._hits += valid
-            self._open += not (outcome.layer == "ok" and not valid)
-        else:
-            self._outside[outcome.layer] = self._outside.get(outcome.layer, 0) + 1
-        if outcome.wrote != "unknown":
-            self._cleared += 1
-            self._cleared_hits += outcome.wrote == "valid_call"
-        elif outcome.reached:
-            self._cleared += 1
-            self._cleared_hits += valid
+        self.offered += bool(tools)
+        (self._without if tools == 0 else self._with_tools).add(outcome, recovered=recovered)
 
-    def rates(self) -> Rates:
-        """The rates of what was counted so far."""
-        word = "none" if not self._attempts else "rej" if self._gates == self._attempts else "n/r"
+    def rates(self, *, offering: bool | None = None) -> Rates:
+        """The rates of what was counted so far. `offering` says whether requests without tools are left out, for a
+        part of a run (one server of several) that goes by the whole; by itself: where any request offered tools."""
+        without = self._without
+        if self.offered > 0 if offering is None else offering:
+            return self._with_tools.rates(without.attempts)
+        return (self._with_tools + without).rates(0)
+
+
+@dataclass(slots=True)
+class _Counts:
+    valid_names: frozenset[str]
+    attempts: int = 0
+    reached: int = 0
+    hits: int = 0
+    open: int = 0
+    gates: int = 0
+    cleared: int = 0
+    cleared_hits: int = 0
+    cleared_open: int = 0
+    undetermined: int = 0
+    outside: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome, *, recovered: bool) -> None:
+        self.attempts += 1
+        self.undetermined += outcome.undetermined
+        self.gates += outcome.layer == "gate"
+        valid = outcome.name in self.valid_names or is_valid(outcome, recovered=recovered)
+        if outcome.reached:
+            self.reached += 1
+            self.hits += valid
+            self.open += not (outcome.layer == "ok" and not valid)
+        else:
+            self.outside[outcome.layer] += 1
+        if outcome.wrote != "unknown" or outcome.reached:
+            wrote = outcome.wrote == "valid_call" if outcome.wrote != "unknown" else valid
+            self.cleared += 1
+            self.cleared_hits += wrote
+            self.cleared_open += wrote or outcome.layer not in ("ok", "truncation")
+
+    def __add__(self, other: _Counts) -> _Counts:
+        numbers = ("attempts", "reached", "hits", "open", "gates", "undetermined")
+        judged = ("cleared", "cleared_hits", "cleared_open")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in (*numbers, *judged)}
+        return _Counts(self.valid_names, **sums, outside=self.outside + other.outside)
+
+    def rates(self, without_tools: int) -> Rates:
+        word = "none" if not self.attempts else "rej" if self.gates == self.attempts else "n/r"
         return Rates(
-            fidelity=Rate(self._hits, self._reached, word),
-            fidelity_open=Rate(self._hits, self._open, word),
-            cleared=Rate(self._cleared_hits, self._cleared, word),
-            naive=Rate(self._hits, self._attempts, word),
-            outside=dict(sorted(self._outside.items())),
-            attempts=self._attempts,
-            undetermined=self._undetermined,
+            fidelity=Rate(self.hits, self.reached, word),
+            fidelity_open=Rate(self.hits, self.open, word),
+            cleared=Rate(self.cleared_hits, self.cleared, word),
+            cleared_open=Rate(self.cleared_hits, self.cleared_open, word),
+            naive=Rate(self.hits, self.attempts, word),
+            outside=dict(sorted(self.outside.items())),
+            attempts=self.attempts,
+            undetermined=self.undetermined,
+            without_tools=without_tools,
         )
 
 

@@ -207,7 +207,10 @@ class RunReader:
         self.run_notes = []
         live = is_locked(self.folder)
         for last, source in self._sources():
-            yield from self._segment_lines(source, last, live)
+            try:
+                yield from self._segment_lines(source, last, live)
+            finally:
+                source.close()
 
     def _segment_lines(self, source: segments.LineSource, last: bool, live: bool) -> Iterator[tuple[str, int, Line]]:
         file = source.path.name

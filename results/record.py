@@ -20,6 +20,9 @@ import msgspec
 SCHEMA_VERSION = 1
 """Version of the line format written by this code."""
 
+NOT_TAKEN = "and did not take the answer"
+"""Ends the detail of an attempt whose client had left before the answer, which then came whole, and refused it."""
+
 Direction = Literal["request", "response"]
 Part = str | dict[str, str] | tuple[int, int, int]
 

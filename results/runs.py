@@ -24,7 +24,7 @@ Kind = Literal["recording", "grid"]
 _RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4,}\Z")
 _OWN_FILES = re.compile(
     r"(?:wire\.(?:[0-9]{6,}\.|next\.)?jsonl(?:\.zst)?(?:\.tmp)?|run\.json(?:\.tmp)?|status\.json|outcomes\.jsonl(?:\.tmp)?"
-    rf"|report\.(?:md|html|json)|pairing\.json(?:\.tmp)?|abandoned\.json(?:\.tmp)?|{LOCK_NAME}"
+    rf"|report\.(?:md|html|json)(?:\.tmp)?|pairing\.json(?:\.tmp)?|diagnosis\.json|abandoned\.json(?:\.tmp)?|{LOCK_NAME}"
     rf"|{re.escape(EPISODES)}|{re.escape(EPISODES_LOCK)})\Z"
 )
 _OWN_FOLDERS = frozenset({"plots"})
@@ -202,6 +202,11 @@ def _latest(reference: str, folder: Path, kind: Kind | None) -> Path:
         said = "runs of grids" if kind == "grid" else "runs"
         raise RunNotFoundError(f"there are {len(runs)} {said} in {folder}, so there is no {reference}")
     return runs[-which].path
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a file of this name in a run's folder is part of the run."""
+    return _OWN_FILES.match(name) is not None
 
 
 def remove(path: Path) -> None:

@@ -18,6 +18,9 @@ from pathlib import Path
 import msgspec
 import zstandard
 
+from results.plain_files import open_plain
+from results.whole_files import create_new
+
 LIVE = "wire.jsonl"
 NEXT = "wire.next.jsonl"
 STATUS = "status.json"
@@ -62,8 +65,7 @@ def compress(folder: Path, number: int, level: int = 3) -> None:
     final = numbered(folder, number, compressed=True)
     temporary = folder / (final.name + ".tmp")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as target, open(raw, "rb") as source:
+        with open(create_new(temporary), "wb") as target, open(raw, "rb") as source:
             size = os.fstat(source.fileno()).st_size
             zstandard.ZstdCompressor(level=level, write_checksum=True).copy_stream(source, target, size=size)
             target.flush()
@@ -90,7 +92,7 @@ class LineSource:
         self.problem = ""
         """Why reading stopped early (a damaged compressed file), or empty."""
         self._rotated = rotated
-        self._file = open(path, "rb")  # noqa: SIM115
+        self._file = open_plain(path)
         self._first: bytes | None = None
         self._lines = self._read()
 
@@ -109,18 +111,24 @@ class LineSource:
         return self._lines
 
     def _read(self) -> Iterator[bytes]:
-        rest = b""
+        rest: list[bytes] = []
+        size = 0
         with self._file:
             for block in self._blocks():
-                lines = (rest + block if rest else block).split(b"\n")
-                rest = lines.pop()
-                yield from lines
-                if len(rest) > MAX_LINE_BYTES:
+                first, newline, behind = block.partition(b"\n")
+                rest.append(first)
+                size += len(first)
+                if newline:
+                    yield b"".join(rest)
+                    *lines, last = behind.split(b"\n")
+                    yield from lines
+                    rest, size = [last], len(last)
+                if size > MAX_LINE_BYTES:
                     self.problem = f"a line of more than {MAX_LINE_BYTES} bytes"
                     return
-        if rest:
+        if size:
             self.torn = True
-            yield rest
+            yield b"".join(rest)
 
     def _blocks(self) -> Iterator[bytes]:
         if self.path.suffix == ".zst":
@@ -154,7 +162,7 @@ class LineSource:
 def lost_lines(folder: Path) -> int:
     """Lines of a run that could not be written, by its status file; 0 where it says nothing."""
     try:
-        with (folder / STATUS).open("rb") as file:
+        with open_plain(folder / STATUS) as file:
             said = msgspec.json.decode(file.read(STATUS_BYTES))
     except (OSError, msgspec.DecodeError, RecursionError):
         return 0

@@ -16,6 +16,7 @@ from math import fsum
 from results.episodes import CellKey, CellPlan, EpisodeRecord
 from results.rates import Rate, RateCounter, wilson
 from results.statistics.completion import Completion, excluded_as
+from results.statistics.owed import Owed, OwedCounter
 from results.statistics.resampling import RESAMPLES, Draw, Interval, bootstrap_mean, mean, stream
 from results.statistics.turns import NON_RESPONSE, PROSE, LabelSet, closes_in_prose, counted
 
@@ -83,7 +84,8 @@ class _Seed:
 class CellStatistics:
     """Everything printed of a cell. `open` rates leave out a last turn that is a final answer; `first_turn` counts
     episodes whose first produced turn is valid among those that produced one; `nonresponses` is by layer; `labels` and
-    `channels` (of valid turns) count turns; `largest` is the share of the turns that the longest seed holds."""
+    `channels` (of valid turns) count turns; `largest` is the share of the turns that the longest seed holds; `owed`
+    says whose the lost success is."""
 
     cell: CellKey
     words: LabelSet
@@ -105,6 +107,7 @@ class CellStatistics:
     post_cap_turns: int
     retries: int
     undetermined: int
+    owed: Owed
     warnings: tuple[str, ...] = ()
 
     @property
@@ -133,6 +136,7 @@ class CellCounter:
     _channels: Counter[str] = field(init=False, default_factory=Counter)
     _excluded: Counter[str] = field(init=False, default_factory=Counter)
     _rates: RateCounter = field(init=False, default_factory=RateCounter)
+    _owed: OwedCounter = field(init=False, default_factory=OwedCounter)
     _plans: set[str] = field(init=False, default_factory=set)
     _places: set[tuple[int, int]] = field(init=False, default_factory=set)
     _runs: int = field(init=False, default=0)
@@ -150,6 +154,7 @@ class CellCounter:
         self._places.add((episode.seed, episode.repeat))
         self._plans.add(episode.plan)
         self._ended[episode.ended_by] += 1
+        self._owed.add(episode)
         self._count_end(episode)
         self._count_turns(episode, [word for _, word in turns])
         for turn, word in turns:
@@ -224,6 +229,7 @@ class CellCounter:
             post_cap_turns=self._post_cap,
             retries=self._retries,
             undetermined=self._rates.rates().undetermined,
+            owed=self._owed.owed(self.cell.text, resamples=resamples),
         )
         return _with_warnings(found, len(self._plans))
 

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from typing import Any
+
+import numpy as np
 
 from results.episodes import EpisodeRecord
 from results.statistics.completion import JUDGED_LAYERS
@@ -20,6 +23,7 @@ from results.statistics.resampling import RESAMPLES, Interval, percentiles, stre
 SERVING_FAULTS = ("stack", "config", "network")
 """Faults that belong to the stack's side; `client` and `undetermined` are neither the stack's nor the model's."""
 
+_DRAWS_AT_ONCE = 1 << 18
 ENOUGH = 0.5
 """An interval is given where the share is defined in at least this part of the resamples."""
 
@@ -28,9 +32,10 @@ ENOUGH = 0.5
 class Owed:
     """Shares of the lost success, in [0, 1]; None where nothing was lost or no episode shows the model alone.
 
-    `episodes` were measured, `lost` of them failed; `shown` show the model alone (`shown_successes` succeeded there);
-    `unknown` are lost episodes whose outcome without their fault is not known, counted by whose fault in `faults`;
-    `excluded` were left out (ended by the user or by stacktap itself), by word.
+    `episodes` were measured, `lost` of them failed; `shown` show the model alone (`shown_successes` succeeded there),
+    `rejudged` of them because their fault was completed by what the model is known to have written; `unknown` are lost
+    episodes whose outcome without their fault is not known, counted by whose fault in `faults`; `excluded` were left
+    out (ended by the user or by stacktap itself), by word.
     """
 
     episodes: int
@@ -38,6 +43,7 @@ class Owed:
     shown: int
     shown_successes: int
     unknown: int
+    rejudged: int
     stack: float | None
     interval: Interval | None
     lowest: float | None
@@ -73,6 +79,7 @@ class Owed:
             )
         owed_to = f"{100 * self.stack:.1f} %{self._ends()}, to the model: {100 * (1 - self.stack):.1f} %"
         shown = f"without serving faults {self.shown_successes}/{self.shown} succeed"
+        shown += f", {self.rejudged} of these judged again by the known text" if self.rejudged else ""
         return f"{lost}; owed to the stack: {owed_to} ({shown}); the stack's share is {bounds}{faults}"
 
     def _ends(self) -> str:
@@ -92,6 +99,7 @@ class _Tally:
     shown_successes: int = 0
     regained: int = 0
     unknown: int = 0
+    rejudged: int = 0
 
     def add(self, other: _Tally) -> None:
         self.episodes += other.episodes
@@ -100,6 +108,7 @@ class _Tally:
         self.shown_successes += other.shown_successes
         self.regained += other.regained
         self.unknown += other.unknown
+        self.rejudged += other.rejudged
 
     def bounds(self) -> tuple[float, float]:
         return self.regained / self.lost, (self.regained + self.unknown) / self.lost
@@ -114,21 +123,51 @@ class _Tally:
         return min(highest, max(lowest, share))
 
 
-def owed(episodes: Iterable[EpisodeRecord], *, key: str, resamples: int = RESAMPLES) -> Owed:
-    """The shares over episodes of one cell, or of several; `key` names the random stream."""
-    seeds: dict[tuple[str, int], _Tally] = {}
-    faults: Counter[str] = Counter()
-    excluded: Counter[str] = Counter()
-    for episode in episodes:
+@dataclass(slots=True)
+class OwedCounter:
+    """Counts episodes of one cell, or of several; `owed()` at any time. Episodes are not kept."""
+
+    _seeds: dict[tuple[str, int], _Tally] = field(default_factory=dict)
+    _faults: Counter[str] = field(default_factory=Counter)
+    _excluded: Counter[str] = field(default_factory=Counter)
+
+    def add(self, episode: EpisodeRecord) -> None:
+        """Count one episode."""
         fault = serving_fault(episode)
         if fault in ("excluded", "client") and not episode.succeeded:
-            excluded[episode.outcome.code if episode.outcome.layer == "not_run" else "client"] += 1
-            continue
-        tally = seeds.setdefault((episode.cell.text, episode.seed), _Tally())
-        tally.add(_of(episode, fault))
+            self._excluded[episode.outcome.code if episode.outcome.layer == "not_run" else "client"] += 1
+            return
+        self._seeds.setdefault((episode.cell.text, episode.seed), _Tally()).add(_of(episode, fault))
         if not episode.succeeded and fault and episode.rejudged is None:
-            faults[fault] += 1
-    return _shares([seeds[place] for place in sorted(seeds)], faults, excluded, key, resamples)
+            self._faults[fault] += 1
+
+    def owed(self, key: str, *, resamples: int = RESAMPLES) -> Owed:
+        """The shares so far; `key` names the random stream."""
+        seeds = [self._seeds[place] for place in sorted(self._seeds)]
+        total = _sum(seeds)
+        bounds = total.bounds() if total.lost else (None, None)
+        return Owed(
+            episodes=total.episodes,
+            lost=total.lost,
+            shown=total.shown,
+            shown_successes=total.shown_successes,
+            unknown=total.unknown,
+            rejudged=total.rejudged,
+            stack=total.stack(),
+            interval=_interval(seeds, key, resamples) if total.stack() is not None else None,
+            lowest=bounds[0],
+            highest=bounds[1],
+            faults=dict(sorted(self._faults.items())),
+            excluded=dict(sorted(self._excluded.items())),
+        )
+
+
+def owed(episodes: Iterable[EpisodeRecord], *, key: str, resamples: int = RESAMPLES) -> Owed:
+    """`OwedCounter` over all of them."""
+    counter = OwedCounter()
+    for episode in episodes:
+        counter.add(episode)
+    return counter.owed(key, resamples=resamples)
 
 
 def _of(episode: EpisodeRecord, fault: str) -> _Tally:
@@ -136,30 +175,12 @@ def _of(episode: EpisodeRecord, fault: str) -> _Tally:
     one = _Tally(episodes=1, lost=lost)
     if episode.rejudged is not None:
         good = episode.succeeded or episode.rejudged.name == "ok.task_done"
-        one.shown, one.shown_successes, one.regained = 1, int(good), int(good and lost)
+        one.shown, one.shown_successes, one.regained, one.rejudged = 1, int(good), int(good and lost), 1
     elif not fault:
         one.shown, one.shown_successes = 1, int(episode.succeeded)
     else:
         one.unknown = int(lost)
     return one
-
-
-def _shares(seeds: Sequence[_Tally], faults: Counter[str], excluded: Counter[str], key: str, resamples: int) -> Owed:
-    total = _sum(seeds)
-    bounds = total.bounds() if total.lost else (None, None)
-    return Owed(
-        episodes=total.episodes,
-        lost=total.lost,
-        shown=total.shown,
-        shown_successes=total.shown_successes,
-        unknown=total.unknown,
-        stack=total.stack(),
-        interval=_interval(seeds, key, resamples) if total.stack() is not None else None,
-        lowest=bounds[0],
-        highest=bounds[1],
-        faults=dict(sorted(faults.items())),
-        excluded=dict(sorted(excluded.items())),
-    )
 
 
 def _sum(seeds: Iterable[_Tally]) -> _Tally:
@@ -171,9 +192,23 @@ def _sum(seeds: Iterable[_Tally]) -> _Tally:
 
 def _interval(seeds: Sequence[_Tally], key: str, resamples: int) -> Interval | None:
     draw, count = stream(f"{key} owed"), len(seeds)
-    drawn = (_sum(seeds[draw(count)] for _ in range(count)).stack() for _ in range(resamples))
-    shares = [share for share in drawn if share is not None]
+    counted = np.array([astuple(one) for one in seeds], dtype=np.float64)
+    shares: list[float] = []
+    at_once = max(1, _DRAWS_AT_ONCE // count)
+    for done in range(0, resamples, at_once):
+        size = min(at_once, resamples - done)
+        drawn = np.fromiter((draw(count) for _ in range(size * count)), dtype=np.intp, count=size * count)
+        shares += _stack_shares(counted[drawn].reshape(size, count, -1).sum(axis=1))
     return percentiles(shares) if len(shares) >= max(1, ENOUGH * resamples) else None
+
+
+def _stack_shares(totals: np.ndarray[Any, np.dtype[np.float64]]) -> list[float]:
+    """`_Tally.stack` of many tallies at once (rows in the order of its fields), without those that have none."""
+    episodes, lost, shown, good, regained, unknown, _ = totals[(totals[:, 1] > 0) & (totals[:, 2] > 0)].T
+    measured = 1 - lost / episodes
+    share = (good / shown - measured) / (1 - measured)
+    found: list[float] = np.minimum((regained + unknown) / lost, np.maximum(regained / lost, share)).tolist()
+    return found
 
 
 def serving_fault(episode: EpisodeRecord) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
-from results.episodes import CellKey, EpisodeRecord
+from results.episodes import WROTE, CellKey, EpisodeRecord
 from results.statistics.completion import excluded_as
 from results.statistics.resampling import RESAMPLES, Interval, mean, percentiles, stream
 
@@ -48,12 +48,14 @@ def _check(successes: int, runs: int, k: int) -> None:
 @dataclass(frozen=True, slots=True)
 class TaskRuns:
     """The runs of one task instance under one configuration. `excluded` counts runs that infrastructure ended, by
-    layer; `temperature` is None where it is not known."""
+    layer; `temperature` is None where it is not known; `identical`: all runs wrote the same bytes, as far as recorded.
+    """
 
     task: str
     succeeded: tuple[bool, ...]
     temperature: float | None = None
     excluded: Mapping[str, int] = field(default_factory=dict)
+    identical: bool = False
 
 
 def task_runs(episodes: Iterable[EpisodeRecord]) -> list[TaskRuns]:
@@ -70,7 +72,11 @@ def _runs(cell: CellKey, seed: int, episodes: list[EpisodeRecord]) -> TaskRuns:
     temperatures = {one.temperature for one in episodes}
     common = temperatures.pop() if len(temperatures) == 1 else 0.0 if 0 in temperatures else None
     left_out = Counter(word for one in episodes if (word := excluded_as(one)) is not None)
-    return TaskRuns(f"{cell.task} seed {seed}", tuple(one.succeeded for one in counted), common, dict(left_out))
+    wrote = {one.labels.get(WROTE) for one in counted}
+    identical = len(counted) > 1 and len(wrote) == 1 and None not in wrote
+    return TaskRuns(
+        f"{cell.task} seed {seed}", tuple(one.succeeded for one in counted), common, dict(left_out), identical
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,11 @@ def pass_rate(tasks: Sequence[TaskRuns], k: int, *, key: str, resamples: int = R
                 f"{task.task}: {len(task.succeeded)} runs at temperature 0 are one run, {len(task.succeeded)} times: "
                 "pass^k would only repeat the rate of success. Sample at a temperature above 0"
             )
+    if all(task.identical for task in tasks):
+        raise DegenerateRunsError(
+            f"the runs of each task wrote the same bytes ({tasks[0].task}: {len(tasks[0].succeeded)} runs, temperature "
+            f"{tasks[0].temperature}): they are one run, and there is no variance to speak of"
+        )
     smallest = min(tasks, key=lambda task: len(task.succeeded))
     largest_k = len(smallest.succeeded)
     if k > largest_k:

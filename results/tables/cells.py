@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 from results.rates import Rate
 from results.statistics.cells import CellStatistics, SeedMean
 from results.statistics.completion import Completion
+from results.statistics.owed import Owed
 from results.statistics.resampling import Interval
 from results.tables.layout import aligned, counts
 
@@ -62,6 +64,7 @@ def _details(one: CellStatistics) -> list[str]:
         f"valid by channel     {counts(one.channels)}",
         f"longest seed         {one.largest.bare()} of the turns",
         f"ended by the harness {one.endless} of {sum(one.ended_by.values())} episodes",
+        f"lost success         {one.owed.text()}",
     ]
     if one.post_cap_turns:
         lines.append(f"past the cap         {one.post_cap_turns} turns, outside every count")
@@ -94,6 +97,7 @@ def cell_json(one: CellStatistics) -> dict[str, Any]:
         "post_cap_turns": one.post_cap_turns,
         "retries": one.retries,
         "undetermined": one.undetermined,
+        "lost_success": owed_json(one.owed),
         "warnings": list(one.warnings),
     }
 
@@ -123,6 +127,17 @@ def _seed_mean(found: SeedMean) -> dict[str, Any]:
         "seeds": found.seeds,
         "rates": list(found.values),
         "undefined": (found.undefined or "n/r") if found.value is None else None,
+    }
+
+
+def owed_json(found: Owed) -> dict[str, Any]:
+    """The shares of the lost success, with what they are shares of; None where they are not known."""
+    said = dataclasses.asdict(found)
+    return {
+        **said,
+        "interval": interval_json(found.interval),
+        "model": found.model,
+        "model_interval": interval_json(found.model_interval),
     }
 
 

@@ -138,3 +138,26 @@ def test_a_recovered_call_counts_for_its_own_attempt_only() -> None:
 
 def test_a_bare_rate_has_no_interval() -> None:
     assert (Rate(5, 8).bare(), Rate(0, 0, "rej").bare(), Rate(0, 0).bare()) == ("62.5 % (5/8)", "rej", "n/r")
+
+
+def test_requests_without_tools_are_left_out_where_others_offered_some() -> None:
+    counter = RateCounter()
+    for tools, name in ((0, "ok.final_answer"), (0, "ok.native_call"), (3, "request.context_exceeded")):
+        counter.add(outcome(name), tools=tools)
+    found = counter.rates()
+    assert (found.naive.hits, found.naive.trials, found.without_tools) == (0, 1, 2)
+    assert (found.fidelity.value, found.outside) == (None, {"request": 1})
+    counter.add(outcome("ok.native_call"))
+    assert counter.rates().naive.trials == 2, "what is not known to lack tools counts"
+
+
+def test_a_run_without_any_tools_counts_as_ever() -> None:
+    counter = RateCounter()
+    for _ in range(3):
+        counter.add(outcome("ok.final_answer"), tools=0)
+    counter.add(outcome("parser.left_as_text", "valid_call"))
+    found = counter.rates()
+    assert (found.fidelity.hits, found.fidelity.trials, found.cleared.hits) == (0, 4, 1)
+    assert (found.fidelity_open.trials, found.without_tools, found.attempts) == (1, 0, 4)
+    of_a_part = counter.rates(offering=True)
+    assert (of_a_part.naive.trials, of_a_part.without_tools) == (1, 3)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from results.episodes import WROTE
 from results.statistics.passes import DegenerateRunsError, TaskRuns, pass_at_k, pass_hat_k, pass_rate, task_runs
 from tests.support.episodes import episode, not_run
 
@@ -89,3 +90,18 @@ def test_runs_of_episodes() -> None:
     ]
     with pytest.raises(DegenerateRunsError):
         pass_rate(task_runs(made), 1, key="k")
+
+
+def test_runs_that_wrote_the_same_bytes_are_one_run() -> None:
+    made = [
+        msgspec.structs.replace(
+            episode("v", seed=1, repeat=repeat, result="ok.task_done"), temperature=0.7, labels={WROTE: wrote}
+        )
+        for repeat, wrote in enumerate(["aa"] * 19)
+    ]
+    with pytest.raises(DegenerateRunsError, match=r"wrote the same bytes.*no variance"):
+        pass_rate(task_runs(made), 5, key="k")
+    other = msgspec.structs.replace(made[0], repeat=19, labels={WROTE: "bb"})
+    assert pass_rate(task_runs([*made, other]), 5, key="k", resamples=50).value == 1
+    unknown = msgspec.structs.replace(made[0], repeat=19, labels={})
+    assert not task_runs([*made, unknown])[0].identical
