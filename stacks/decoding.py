@@ -22,7 +22,7 @@ from stacks.engine import (
 from stacks.sampling import Sampler
 
 PROMPT_CHUNK = 512
-"""Tokens of the prompt that are evaluated between two looks at the cancel flag."""
+"""Tokens of the prompt that are evaluated between two looks at the cancel flag, where a model names no other number."""
 UNLIMITED_MAX_TOKENS = 4096
 """Most tokens generated when neither the request nor the model names a limit."""
 
@@ -31,9 +31,15 @@ class LanguageModel(Protocol):
     """What the loop needs of a model: a state that tokens are fed into, and the logits after the last of them."""
 
     vocabulary_size: int
+    prompt_chunk: int
+    """Tokens of a prompt that are fed at once."""
 
-    def begin(self) -> None:
-        """Forget everything that was fed."""
+    def begin(self, prompt: Sequence[int]) -> int:
+        """Forget what was fed, but for a common beginning with ``prompt`` that may be kept: how many of its tokens are.
+
+        They are whole pieces of ``prompt_chunk``, and never the last token, so that what follows is computed in the
+        same pieces, and to the same bits, as if nothing had been kept.
+        """
 
     def feed(self, token_ids: Sequence[int]) -> None:
         """Take in tokens whose logits nobody wants."""
@@ -117,8 +123,10 @@ class DecodingLoop:
         self._delivered: list[str] = []
         self._finish = "running"
         self._end_token = ""
+        self._kept = 0
         self._prompt_seconds = 0.0
         self._evaluation_seconds = 0.0
+        self._first_token_seconds: float | None = None
         self._peak: int | None = None
         self._tokens = self._run()
 
@@ -147,6 +155,8 @@ class DecodingLoop:
             evaluation_seconds=self._evaluation_seconds,
             peak_memory_bytes=self._peak,
             sampling=self._sampler.sampling,
+            first_token_seconds=self._first_token_seconds,
+            kept_prompt_tokens=self._kept,
         )
 
     def _run(self) -> Iterator[Token]:
@@ -173,12 +183,12 @@ class DecodingLoop:
         """Feed the prompt; return the logits after it, or None when cancelled meanwhile."""
         start = time.perf_counter()
         try:
-            self._model.begin()
-            body = self._prompt[:-1]
-            for at in range(0, len(body), PROMPT_CHUNK):
+            self._kept = self._model.begin(self._prompt)
+            body, chunk = self._prompt[:-1], self._model.prompt_chunk
+            for at in range(self._kept, len(body), chunk):
                 if self._cancelled.is_set():
                     return None
-                self._model.feed(body[at : at + PROMPT_CHUNK])
+                self._model.feed(body[at : at + chunk])
             return None if self._cancelled.is_set() else self._model.logits_after(self._prompt[-1])
         finally:
             self._prompt_seconds = time.perf_counter() - start
@@ -214,6 +224,8 @@ class DecodingLoop:
                 self._finish = "stop_string" if self._scanner.hit is not None else self._limit_reason
         self._delivered.append(text)
         self._evaluation_seconds += time.perf_counter() - start
+        if self._first_token_seconds is None:
+            self._first_token_seconds = self._prompt_seconds + self._evaluation_seconds
         return Token(token_id, piece, text, logprob, end)
 
     def _last_text(self) -> str:

@@ -6,6 +6,7 @@ import their library only then. An engine belongs to one thread: it is loaded, u
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -32,6 +33,18 @@ class EngineError(Exception):
 
 class EngineMissingError(EngineError):
     """The library of an engine is not installed; the message names the extra to install."""
+
+
+def how_to_get(scheme: str) -> str:
+    """What to do where the library of an engine is missing. MLX has packages for Apple silicon and Linux only
+    (the `mlx` package's own list of platforms)."""
+    system, machine = platform.system(), platform.machine()
+    if scheme == "mlx" and not (system == "Linux" or (system == "Darwin" and machine == "arm64")):
+        return (
+            f"MLX is made for Apple silicon and Linux, not for {system} {machine}; give a GGUF file instead "
+            "(llamacpp:MODEL.gguf, in a grid llamacpp_inprocess), with: pip install 'stacktap[llamacpp]'"
+        )
+    return f"pip install 'stacktap[{scheme}]'"
 
 
 class RenderError(EngineError):
@@ -114,7 +127,9 @@ class GenerationReport:
 
     ``finish_reason`` is one of ``stop`` (an end token), ``stop_string``, ``length`` (max_tokens), ``context`` (the
     context is full), ``cancelled``, ``error``, or ``running``. ``raw`` holds the bytes of all tokens but a final end
-    token, whose text is ``end_token``; ``text`` is what was delivered. Seconds count time inside the engine only.
+    token, whose text is ``end_token``; ``text`` is what was delivered. Seconds count time inside the engine only;
+    ``first_token_seconds`` is that from the beginning of the prompt to the first token, None where none came.
+    ``kept_prompt_tokens`` of the prompt were not read again, because the prompt before it began with them.
     ``peak_memory_bytes`` is None where the engine cannot tell. ``sampling`` is what was in force, with the seed that
     was drawn and the most tokens that could be generated.
     """
@@ -129,6 +144,8 @@ class GenerationReport:
     evaluation_seconds: float
     peak_memory_bytes: int | None
     sampling: Sampling
+    first_token_seconds: float | None = None
+    kept_prompt_tokens: int = 0
 
 
 class Generation(Protocol):

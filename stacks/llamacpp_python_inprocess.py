@@ -20,7 +20,7 @@ from typing import Any, TextIO, cast
 import numpy as np
 
 from stacks.chat_template import render_adapted, render_template, template_hash
-from stacks.decoding import DecodingLoop
+from stacks.decoding import PROMPT_CHUNK, DecodingLoop
 from stacks.engine import (
     EngineError,
     EngineIdentity,
@@ -35,16 +35,16 @@ from stacks.engine import (
     Tool,
 )
 from stacks.launching.recipe import LaunchError, require_gguf_file
+from stacks.memory import LARGEST_DEFAULT_CONTEXT, check_memory
 from stacks.model_files import model_digest
 
 ENGINE = "llamacpp_python_inprocess"
 
-LARGEST_DEFAULT_CONTEXT = 32768
-"""Most tokens of context taken by default: llama.cpp allocates for all of it at once, gigabytes where it is long."""
-
 
 class _LlamaModel:
     """The model half that the decoding loop drives."""
+
+    prompt_chunk = PROMPT_CHUNK
 
     def __init__(self, llama: Any) -> None:
         import llama_cpp
@@ -66,9 +66,10 @@ class _LlamaModel:
         assert self._llama is not None
         return self._vocabulary_pointer
 
-    def begin(self) -> None:
+    def begin(self, prompt: Sequence[int]) -> int:
         self._llama.reset()
         self._library.llama_memory_clear(self._library.llama_get_memory(self._llama.ctx), True)
+        return 0
 
     def feed(self, token_ids: Sequence[int]) -> None:
         self._llama.eval(list(token_ids))
@@ -110,7 +111,8 @@ class LlamaCppPythonEngine:
     def __init__(self, model_path: Path, context_length: int | None = None) -> None:
         """Load the model; ``context_length`` is in tokens, None takes what the file declares, up to 32,768.
 
-        Raises :class:`EngineMissingError` without the extra, :class:`EngineError` for a model that does not load.
+        Raises :class:`EngineMissingError` without the extra, :class:`EngineError` for a model that does not load or
+        does not fit into memory.
         """
         try:
             import llama_cpp
@@ -121,10 +123,13 @@ class LlamaCppPythonEngine:
         model_path = model_path.expanduser().absolute()
         try:
             require_gguf_file(ENGINE, model_path)
+            check_memory(model_path, context_length)
             log = _collect_log(llama_cpp)
             with _quiet_thread():
                 wanted = context_length or _default_context(llama_cpp, model_path)
                 llama = llama_cpp.Llama(str(model_path), n_ctx=wanted, verbose=True)
+        except EngineError:
+            raise
         except LaunchError as error:
             raise EngineError(str(error)) from error
         except Exception as error:  # ValueError, RuntimeError, AssertionError: the library has no error type of its own

@@ -7,8 +7,9 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
-from stacks.engine import Engine, EngineError, EngineMissingError
+from stacks.engine import Engine, EngineError, EngineMissingError, how_to_get
 from stacks.launching.recipe import LaunchError, require_gguf_file, require_hugging_face_directory
+from stacks.memory import check_memory
 
 
 def _mlx(model: Path, context_length: int | None) -> Engine:
@@ -31,18 +32,21 @@ ENGINE_SCHEMES = tuple(_LOADERS)
 """Prefixes of in-process upstreams and targets: ``mlx:MODEL_DIR``, ``llamacpp:MODEL.gguf``."""
 
 
-def check_engine(scheme: str, model: Path) -> None:
-    """Raise what :func:`load_engine` would raise for a missing library or the wrong form of model, without loading.
+def check_engine(scheme: str, model: Path, context_length: int | None = None) -> None:
+    """Raise what :func:`load_engine` would raise for a missing library, the wrong form of model, or one that does not
+    fit into memory, without loading.
 
     Takes milliseconds: a proxy can refuse such an upstream before it listens.
     """
     _loader(scheme)
     missing = [module for module in _MODULES[scheme] if not _is_installed(module)]
     if missing:
-        raise EngineMissingError(f"{scheme}: this Python has no {missing[0]}\n  -> pip install 'stacktap[{scheme}]'")
+        raise EngineMissingError(f"{scheme}: this Python has no {missing[0]}\n  -> {how_to_get(scheme)}")
+    place = model.expanduser().absolute()
     try:
-        _FORMS[scheme](scheme, model.expanduser().absolute())
-    except LaunchError as error:
+        _FORMS[scheme](scheme, place)
+        check_memory(place, context_length)
+    except (LaunchError, OSError) as error:
         raise EngineError(str(error)) from error
 
 

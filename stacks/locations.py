@@ -45,3 +45,13 @@ def canaries_folder() -> Path:
 def models_folder() -> Path:
     """Return the cache of small real models that the tests use."""
     return _base("XDG_CACHE_HOME", ".cache") / "models"
+
+
+def viewer_folder() -> Path:
+    """Return the cache of the viewer: its indexes of runs, which can be made again at any time, and its key."""
+    return _base("XDG_CACHE_HOME", ".cache") / "view"
+
+
+def bfcl_folder() -> Path:
+    """Return the cache of the BFCL wheel: it can be fetched again at any time."""
+    return _base("XDG_CACHE_HOME", ".cache") / "bfcl"

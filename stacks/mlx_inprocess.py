@@ -29,16 +29,26 @@ from stacks.engine import (
     RenderError,
     Sampling,
     Tool,
+    how_to_get,
 )
 from stacks.launching.recipe import LaunchError, require_hugging_face_directory
+from stacks.memory import check_memory
 from stacks.model_files import configured_context_length, model_digest, read_json
 from stacks.token_bytes import TokenizerFormError, token_bytes
 
 ENGINE = "mlx_inprocess"
 
+KEPT_PIECE = 128
+"""Tokens of a prompt that are fed at once. A shared beginning is kept in whole pieces: the same pieces give the same
+bits, so that no run depends on what ran before it."""
+
 
 class _MlxModel:
-    """The model half that the decoding loop drives."""
+    """The model half that the decoding loop drives. ``keeps_prefix``: whether the beginning of a prompt that the one
+    before had, too, is read only once."""
+
+    prompt_chunk = KEPT_PIECE
+    keeps_prefix = True
 
     def __init__(self, model: Any, tokenizer: Any, vocabulary_size: int) -> None:
         import mlx.core as mx
@@ -48,30 +58,75 @@ class _MlxModel:
         self._pieces = token_bytes(json.loads(tokenizer.backend_tokenizer.to_str()))
         self._ends = frozenset(tokenizer.eos_token_ids)
         self._cache: list[Any] = []
+        self._read: list[int] = []
+        """The prompt's tokens in the state, in whole pieces but for the last."""
+        self._held = 0
+        """All tokens in the state, the generated ones included."""
         self.vocabulary_size = vocabulary_size
 
-    def begin(self) -> None:
-        from mlx_lm.models.cache import make_prompt_cache
-
+    def begin(self, prompt: Sequence[int]) -> int:
         if self._model is None:
             raise EngineError("the engine is closed")
-        self._cache = make_prompt_cache(self._model)
+        kept = self._trimmed(prompt)
+        if not kept:
+            self._forget()
+            self._cache = self._new_cache()
         self._mx.clear_cache()
         self._mx.reset_peak_memory()
+        return kept
+
+    def _new_cache(self) -> list[Any]:
+        from mlx_lm.models.cache import make_prompt_cache
+
+        return list(make_prompt_cache(self._model))
+
+    def _trimmed(self, prompt: Sequence[int]) -> int:
+        """Cut the state back to what it shares with a prompt; how many tokens that are, 0 where nothing can be kept.
+
+        Only where every layer keeps all keys and values: a window or a recurrent state cannot be cut back to the bit.
+        """
+        from mlx_lm.models.cache import KVCache
+
+        if not self.keeps_prefix or not all(type(layer) is KVCache for layer in self._cache):
+            return 0
+        common = next(
+            (at for at, (old, new) in enumerate(zip(self._read, prompt, strict=False)) if old != new),
+            min(len(self._read), len(prompt)),
+        )
+        kept = min(common, len(prompt) - 1) // self.prompt_chunk * self.prompt_chunk
+        for layer in self._cache if kept else ():
+            layer.trim(self._held - kept)
+            if layer.offset != kept:
+                return 0
+        self._read, self._held = self._read[:kept], kept
+        return kept
+
+    def _forget(self) -> None:
+        self._cache, self._read, self._held = [], [], 0
 
     def _evaluate(self, token_ids: Sequence[int]) -> Any:
         if self._model is None:
             raise EngineError("the engine is closed")
+        self._held += len(token_ids)
         return self._model(self._mx.array(list(token_ids))[None], cache=self._cache)
 
     def feed(self, token_ids: Sequence[int]) -> None:
-        self._evaluate(token_ids)
-        # Evaluating the state alone leaves the logits of the piece uncomputed.
-        self._mx.eval([layer.state for layer in self._cache])
+        try:
+            self._evaluate(token_ids)
+            # Evaluating the state alone leaves the logits of the piece uncomputed.
+            self._mx.eval([layer.state for layer in self._cache])
+        except BaseException:
+            self._forget()  # half a state must not be the beginning of the next prompt
+            raise
+        self._read += token_ids
 
     def logits_after(self, token_id: int) -> Logits:
-        logits = self._evaluate([token_id])[0, -1]
-        return np.array(logits.astype(self._mx.float32), dtype=np.float32)
+        try:
+            logits = self._evaluate([token_id])[0, -1]
+            return np.array(logits.astype(self._mx.float32), dtype=np.float32)
+        except BaseException:
+            self._forget()
+            raise
 
     def piece(self, token_id: int) -> bytes:
         # Rows that pad the vocabulary have logits and no text.
@@ -84,7 +139,7 @@ class _MlxModel:
         return int(self._mx.get_peak_memory())
 
     def free(self) -> None:
-        self._cache = []
+        self._forget()
         self._model = None
         self._mx.clear_cache()
 
@@ -95,18 +150,22 @@ class MlxEngine:
     def __init__(self, model_path: Path, context_length: int | None = None) -> None:
         """Load the model; ``context_length`` (tokens) may only shorten what ``config.json`` declares.
 
-        Raises :class:`EngineMissingError` without the extra, :class:`EngineError` for a model that does not load.
+        Raises :class:`EngineMissingError` without the extra, :class:`EngineError` for a model that does not load or
+        does not fit into memory.
         """
         try:
             import mlx.core as mx
             from mlx_lm.utils import load
         except ImportError as error:
-            raise EngineMissingError(f"MLX cannot be imported ({error})\n  -> pip install 'stacktap[mlx]'") from error
+            raise EngineMissingError(f"MLX cannot be imported ({error})\n  -> {how_to_get('mlx')}") from error
         model_path = model_path.expanduser().absolute()
         try:
             require_hugging_face_directory(ENGINE, model_path)
+            check_memory(model_path, context_length)
             model, tokenizer, configuration = load(str(model_path), return_config=True)
             self._model = _MlxModel(model, tokenizer, _vocabulary_size(configuration, len(tokenizer)))
+        except EngineError:
+            raise
         except LaunchError as error:
             raise EngineError(str(error)) from error
         except TokenizerFormError as error:

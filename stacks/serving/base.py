@@ -111,6 +111,7 @@ class ModelIdentity:
     name: str
     digest: Fact = field(default_factory=lambda: unknown("the server does not tell"))
     quantization: Fact = field(default_factory=lambda: unknown("the server does not tell"))
+    bits_per_weight: Fact = field(default_factory=lambda: unknown("the server does not tell sizes"))
     architecture: Fact = field(default_factory=lambda: unknown("the server does not tell"))
     parameters: Fact = field(default_factory=lambda: unknown("the server does not tell"))
     context_length: Fact = field(default_factory=lambda: unknown("the server does not tell"))

@@ -14,6 +14,7 @@ from stacks.serving.base import Answer, Ask, Clue, Model, ModelIdentity, RawComp
 from stacks.serving.reading import (
     MODELS,
     answered,
+    bits_by_size,
     entries,
     entry_of,
     flag_value,
@@ -136,6 +137,7 @@ class LlamaCpp(ServingStack):
             model,
             digest=unknown("llama-server tells no digest of the model file"),
             quantization=text_fact(quantization, "/v1/models", "the server does not tell"),
+            bits_per_weight=bits_by_size(meta.get("size"), meta.get("n_params"), "/v1/models size and n_params"),
             architecture=unknown("llama-server does not tell the architecture"),
             parameters=number_fact(meta.get("n_params"), MODELS, "the server does not tell"),
             context_length=number_fact(

@@ -15,7 +15,17 @@ from results.manifest import Fact, known, unknown
 from stacks.serving.base import Answer, Ask, Clue, Model, ModelIdentity, RawCompletion, Rendered, ServingStack, Steps
 from stacks.serving.ollama_modes import BUILT_IN, OllamaMode, capabilities, family_of, mode_of, parameters_of
 from stacks.serving.ollama_remedies import remedy_for
-from stacks.serving.reading import MODELS, answered, entries, number_fact, owners, servers, template_facts, text_fact
+from stacks.serving.reading import (
+    MODELS,
+    answered,
+    bits_by_size,
+    entries,
+    number_fact,
+    owners,
+    servers,
+    template_facts,
+    text_fact,
+)
 from stacks.signatures.versions import in_range
 
 DEFAULTS = {
@@ -96,6 +106,11 @@ class Ollama(ServingStack):
             model,
             digest=text_fact(runner.get("digest") or entry.get("digest"), "/api/tags", "the model is not in /api/tags"),
             quantization=text_fact(_said(details.get("quantization_level")), "/api/show details", why),
+            bits_per_weight=bits_by_size(
+                entry.get("size"),
+                _object(told.get("model_info")).get("general.parameter_count"),
+                "size of /api/tags (all its files) and parameter_count of /api/show",
+            ),
             architecture=text_fact(family_of(told), "/api/show", why),
             parameters=_parameters(told, details, why),
             context_length=_context(runner, told, trained),

@@ -33,9 +33,12 @@ _FINDING = (
 """Where the format that the model writes is not known."""
 
 REMEDIES: Remedies = {
-    "gate.tools_unsupported": "Ollama refuses tools for {model} before the model runs: neither its TEMPLATE nor the "
-    "jinja template of its GGUF mentions tools (`/api/show` capabilities). Either `ollama pull` the library's build "
-    "of the model, or give it " + _TOOLS_TEMPLATE + ": " + _RECREATE,
+    "gate.tools_unsupported": "Ollama says that {model} does not support tools. The usual cause, which `ollama show "
+    "{model}` tells (no `tools` among its capabilities): neither its TEMPLATE nor the jinja template of its GGUF "
+    "mentions tools. Two ways: (1) a model of Ollama's library: `ollama pull` one that is listed with tools, and use "
+    "that; (2) your own GGUF: write its Modelfile out with `ollama show --modelfile {model} > Modelfile`, replace the "
+    "TEMPLATE in it by that of a model of the same family that takes tools (it renders `{{ range .Tools }}` and, for "
+    "past calls, `{{ if .ToolCalls }}`), then `ollama create NEW-NAME -f Modelfile`, and use NEW-NAME",
     "gate.thinking_unsupported": "leave `think` and `reasoning_effort` out, or send `think: false`; a thinking model "
     "pulled long ago needs `ollama pull {model}` again",
     "gate.template_flag_missing": "the runner of this weights file was started for another name without jinja: unload "

@@ -53,6 +53,15 @@ def number_fact(value: Any, source: str, why: str) -> Fact:
     return known(value, source) if good else unknown(why)
 
 
+def bits_by_size(size: Any, weights: Any, source: str) -> Fact:
+    """Bits for each weight by the bytes of a model and its number of weights, as a server tells both."""
+    for number in (size, weights):
+        if not isinstance(number, int) or isinstance(number, bool) or number <= 0:
+            return unknown("the server does not tell both the bytes of the model and its number of weights")
+    bits = 8 * size / weights
+    return known(round(bits, 4), source) if bits <= 64 else unknown(f"{source} is more than 64 bits for each weight")
+
+
 def text_fact(value: Any, source: str, why: str) -> Fact:
     """A text that is not empty as a fact; anything else is unknown, because of `why`."""
     return known(value, source) if isinstance(value, str) and value else unknown(why)

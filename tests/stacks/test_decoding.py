@@ -20,8 +20,12 @@ class PieceModel:
         self.fed = []
         self.next = 0
 
-    def begin(self):
+    prompt_chunk = PROMPT_CHUNK
+    kept = 0
+
+    def begin(self, prompt):
         self.fed, self.next = [], 0
+        return self.kept
 
     def feed(self, token_ids):
         self.fed.append(list(token_ids))
@@ -222,3 +226,14 @@ def test_a_token_without_a_piece_is_counted():
     loop = DecodingLoop(Padding([b"a", b"b"]), [1], Sampling())
     assert [t.text for t in loop] == ["", "b", ""]
     assert len(loop.report().token_ids) == 3
+
+
+def test_what_is_kept_of_a_prompt_is_not_read_again():
+    model = PieceModel([b"a"])
+    model.prompt_chunk, model.kept = 4, 8
+    prompt = [i % 2 for i in range(15)]
+    loop = DecodingLoop(model, prompt, Sampling())
+    next(loop)
+    assert model.fed == [prompt[8:12], prompt[12:14], [prompt[14]]]
+    assert loop.report().kept_prompt_tokens == 8
+    assert loop.report().prompt_token_ids == tuple(prompt)

@@ -134,10 +134,14 @@ def test_the_context_and_sampling_of_the_modelfile() -> None:
     shown = {
         "template": "{{ .Prompt }}",
         "parameters": 'num_ctx                        32768\ntemperature  0.6\nstop "<|im_end|>"\nstop "a b"\nx true',
-        "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 16384},
+        "model_info": {
+            "general.architecture": "qwen3",
+            "qwen3.context_length": 16384,
+            "general.parameter_count": 8_000_000_000,
+        },
         "details": {"quantization_level": "Q4_K_M", "parameter_size": "8.2B"},
     }
-    replies = [shown, {"models": []}, {"models": [{"name": "q:latest", "digest": "d" * 64}]}]
+    replies = [shown, {"models": []}, {"models": [{"name": "q:latest", "digest": "d" * 64, "size": 4_850_000_000}]}]
     steps = OLLAMA.identity("q")
     ask = next(steps)
     try:
@@ -150,7 +154,8 @@ def test_the_context_and_sampling_of_the_modelfile() -> None:
     assert identity.sampling.value["temperature"] == 0.6
     assert identity.sampling.value["top_k"] == 40
     assert identity.sampling.value["stop"] == ["<|im_end|>", "a b"]
-    assert (identity.quantization.value, identity.parameters.value) == ("Q4_K_M", "8.2B")
+    assert (identity.quantization.value, identity.parameters.value) == ("Q4_K_M", 8_000_000_000)
+    assert identity.bits_per_weight.value == 4.85
     assert identity.digest.value == "d" * 64
     assert identity.tools.unknown
 

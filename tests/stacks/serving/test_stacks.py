@@ -39,6 +39,7 @@ def test_llama_server_tells_template_context_and_sampling() -> None:
     assert identity.template_hash.value == CANARY_TEMPLATE
     assert (identity.context_length.value, identity.context_trained.value) == (65536, 65536)
     assert (identity.quantization.value, identity.parameters.value) == ("all F32", 2228992)
+    assert identity.bits_per_weight.value == 32.0
     assert identity.tools.value is True
     assert identity.sampling.value["temperature"] == 0.8
     assert unreadable(identity) == {"digest", "architecture", "reasoning_parser"}
