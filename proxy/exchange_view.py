@@ -8,6 +8,7 @@ import msgspec
 
 from proxy.classify import Classified, ExchangeView, RunMemory, classify, judge
 from proxy.classify.facts import Facts
+from proxy.classify.pages import looks_around
 from proxy.classify.sighted import sighted
 from proxy.classify.view import COMPLETE
 from proxy.served import UNKNOWN_SERVER, ServerFacts
@@ -68,6 +69,7 @@ def view_of(
         view.response_head = (response.head_start, response.body_start)
         pieces = exchange.pieces("response")
         view.first_byte_us = pieces[0].at_us if pieces else None
+        view.miscoded = next((said for said in response.problems if said.startswith("content-encoding says")), "")
     elif exchange.wire("response"):
         view.unreadable = "what came back is not an HTTP response"
         wire.response_body = exchange.wire("response")
@@ -116,7 +118,18 @@ def judged_of(classified: Classified, known_text: str | None = None, labels: str
         dialect=facts.assembled.dialect,
         tags=view.tags,
         labels={} if labels is None else {labels: label_of(labels, outcome, facts)},
+        tools=_tools(facts),
+        lookup=outcome.name == "transport.wrong_route" and looks_around(facts),
     )
+
+
+def _tools(facts: Facts) -> int | None:
+    """How many tools the request offered; None where that cannot be read, or where the request is one of an episode,
+    whose serving condition may ask for calls as text."""
+    request = facts.assembled.request
+    if request is None or request.tools_state == "invalid":
+        return None
+    return len(request.tools) or (None if "episode" in facts.view.tags else 0)
 
 
 def classify_run(
@@ -124,14 +137,22 @@ def classify_run(
 ) -> Iterator[Judged]:
     """Judge a run in order, one exchange at a time, in memory that does not grow with it. `servers` is what is known
     by upstream name (`proxy.served.servers_of`). Attempts that are still going on get no outcome."""
+    return (judged for _, judged in judged_run(exchanges, servers, labels) if judged is not None)
+
+
+def judged_run(
+    exchanges: Iterable[Exchange], servers: Mapping[str, ServerFacts] | None = None, labels: str | None = None
+) -> Iterator[tuple[Exchange, Judged | None]]:
+    """The same with each exchange beside its verdict; None for an attempt that is still going on."""
     memory = RunMemory()
     known = {} if servers is None else servers
     for exchange in exchanges:
         if exchange.end in UNJUDGED:
+            yield exchange, None
             continue
         classified = judge(view_of(exchange, *known.get(exchange.upstream, UNKNOWN_SERVER)), memory)
         classified.remember(memory)
-        yield judged_of(classified, labels=labels)
+        yield exchange, judged_of(classified, labels=labels)
 
 
-__all__ = ["LABELS", "MessageMap", "classify", "classify_run", "judged_of", "label_of", "view_of"]
+__all__ = ["LABELS", "MessageMap", "classify", "classify_run", "judged_of", "judged_run", "label_of", "view_of"]

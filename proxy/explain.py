@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from proxy.present import printable
 from results.outcomes import Evidence, Judged, Outcome
 from results.taxonomy import info
 
@@ -42,7 +43,8 @@ def explain(judged: Judged, wire: Wire, style: Style = PLAIN) -> str:
     """The verdict on one attempt in words, then every citation with the bytes around it."""
     outcome = judged.outcome
     lines = [
-        f"{style.strong}attempt {judged.attempt}: {outcome.name}{style.reset}  ({info(outcome.name).meaning})",
+        f"{style.strong}attempt {judged.attempt}: {printable(outcome.name)}{style.reset}"
+        f"  ({info(outcome.name).meaning})",
         *_facts(judged),
     ]
     for number, cited in enumerate(outcome.evidence, 1):
@@ -67,19 +69,19 @@ def _facts(judged: Judged) -> list[str]:
         ("change", outcome.remedy or ""),
         ("decide by", outcome.decide_by or ""),
     ]
-    return [f"  {name:<10} {value}" for name, value in rows if value]
+    return [f"  {name:<10} {printable(value)}" for name, value in rows if value]
 
 
 def _where(cited: Evidence) -> str:
     said = f"attempt {cited.attempt}, {cited.direction}, bytes {cited.start}-{cited.end}"
-    return f"{said}: {cited.why}" if cited.why else said
+    return f"{said}: {printable(cited.why)}" if cited.why else said
 
 
 def _shown(cited: Evidence, data: bytes | None, style: Style) -> str:
     if data is None:
         return f"{style.dim}    {cited.quote!r} (the bytes are not at hand){style.reset}"
     if cited.start >= len(data) or cited.end <= cited.start:
-        return f"{style.dim}    {cited.quote}{style.reset}"
+        return f"{style.dim}    {printable(cited.quote)}{style.reset}"
     before = data[max(0, cited.start - CONTEXT) : cited.start]
     inside = data[cited.start : cited.end]
     after = data[cited.end : cited.end + CONTEXT]

@@ -44,7 +44,11 @@ def from_har(har: dict[str, Any]) -> Iterator[FileExchange]:
         )
         detail = str(as_object(entry).get("_error") or got.get("_error") or "")
         request, response = read_request(request_raw), read_response(response_raw)
-        end = ends.COMPLETE if response.status else end_of(True, detail)
+        stated = as_object(entry).get("_end")
+        if isinstance(stated, str) and stated in ends.ENDS:
+            end = stated  # A log that stacktap wrote says how the exchange ended, which HAR has no field for.
+        else:
+            end = ends.COMPLETE if response.status else end_of(True, detail)
         yield FileExchange(str(attempt), view_from(attempt, request, response, end, detail), request_raw, response_raw)
 
 

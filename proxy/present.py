@@ -58,9 +58,9 @@ def live_row(exchange: Exchange, judged: Judged) -> str:
     return f"{exchange.attempt:>5}  {judged.status or '---'}  {_line(exchange)}  {outcome.name}{fault}{tail}"
 
 
-def row(exchange: Exchange) -> str:
-    """One line on an exchange: number, status, how it ended, what was asked, its time and its verdict."""
-    facts = row_facts(exchange)
+def row(exchange: Exchange, judged: Judged | None) -> str:
+    """One line on an exchange: number, status, how it ended, what was asked, its time and verdict (None: not over)."""
+    facts = row_facts(exchange, judged)
     tags = " ".join(f"{name}={value}" for name, value in exchange.tags)
     status = str(facts["status"] or _relay_status(exchange) or "---")
     parts = [f"{exchange.attempt:>5}  {status}  {exchange.end:<15} {_line(exchange)}"]
@@ -75,10 +75,9 @@ def _relay_status(exchange: Exchange) -> str:
     return f"({first[1].decode('latin-1')})" if len(first) == 3 and first[0].startswith(b"HTTP/") else ""
 
 
-def row_facts(exchange: Exchange) -> dict[str, Any]:
+def row_facts(exchange: Exchange, judged: Judged | None) -> dict[str, Any]:
     """The same as a JSON object."""
     response = exchange.response
-    judged = _verdict(exchange)
     return {
         "attempt": exchange.attempt,
         "connection": exchange.connection,
@@ -94,21 +93,15 @@ def row_facts(exchange: Exchange) -> dict[str, Any]:
         "request_bytes": len(exchange.wire("request")),
         "response_bytes": len(exchange.wire("response")),
         "damage": list(exchange.damage),
-        "outcome": judged["outcome"]["layer"] + "." + judged["outcome"]["code"] if judged else None,
+        "outcome": judged.outcome.name if judged is not None else None,
     }
 
 
-def _verdict(exchange: Exchange) -> dict[str, Any] | None:
-    judged = next(classify_run([exchange]), None)
-    return msgspec.to_builtins(judged) if judged is not None else None
-
-
-def exchange_facts(exchange: Exchange, *, raw: bool = False) -> dict[str, Any]:
+def exchange_facts(exchange: Exchange, judged: Judged | None, *, raw: bool = False) -> dict[str, Any]:
     """An exchange as a JSON object; with `raw`, every piece of both directions with its time."""
-    facts = {"version": 1, **row_facts(exchange)}
+    facts = {"version": 1, **row_facts(exchange, judged)}
     facts["client"] = exchange.client
-    judged = _verdict(exchange)
-    facts["verdict"] = judged["outcome"] if judged else None
+    facts["verdict"] = msgspec.to_builtins(judged)["outcome"] if judged is not None else None
     facts["notes"] = [{"kind": note.kind, **note.fields} for note in exchange.notes]
     for direction, message in (("request", exchange.request), ("response", exchange.response)):
         if message is not None:
@@ -166,10 +159,9 @@ def _ending(exchange: Exchange) -> Iterator[str]:
         yield f"note: {printable(damage)}"
 
 
-def exchange_lines(exchange: Exchange) -> Iterator[str]:
+def exchange_lines(exchange: Exchange, judged: Judged | None) -> Iterator[str]:
     """An exchange assembled: what was asked, what came back as one turn, what was odd, and the verdict."""
     yield from _heading(exchange)
-    judged = next(classify_run([exchange]), None)
     if judged is not None:
         yield from verdict_lines(judged)
     yield ""
@@ -297,9 +289,9 @@ def summary_facts(reader: RunReader) -> dict[str, Any]:
     for judged in classify_run(seen(reader), servers_of(reader.folder)):
         outcome = judged.outcome
         outcomes[outcome.name] += 1
-        if outcome.name != "ok.service":
+        if not judged.aside:
             ran[outcome.model_ran] += 1
-        if outcome.layer != "ok":
+        if outcome.layer != "ok" and not judged.aside:
             stopped.setdefault(outcome.name, (judged.attempt, outcome.remedy or outcome.decide_by))
     return {
         "attempts": sum(ends.values()),

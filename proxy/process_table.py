@@ -83,3 +83,50 @@ def _holds(folder: Path, wanted: set[str]) -> bool:
         return any(os.readlink(entry) in wanted for entry in (folder / "fd").iterdir())
     except OSError:
         return False
+
+
+def family_of(pid: int, proc: Path = Path("/proc")) -> list[int]:
+    """A process and all that descend from it (a server may compute in a child), lowest first."""
+    children: dict[int, list[int]] = {}
+    for folder in proc.iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            # The name in brackets may hold anything, brackets too; the parent is the second field after it.
+            parent = int((folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+        children.setdefault(parent, []).append(int(folder.name))
+    found, waiting = set[int](), [pid]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += children.get(one, ())
+    return sorted(found)
+
+
+def loaded_files(pid: int, proc: Path = Path("/proc")) -> set[str]:
+    """Paths of the files that a process has mapped: its program, its libraries; empty where that may not be read."""
+    try:
+        with (proc / str(pid) / "maps").open(encoding="utf-8", errors="replace") as lines:
+            fields = (line.rstrip("\n").split(None, 5) for line in lines)
+            return {row[5] for row in fields if len(row) == 6 and row[5].startswith("/")}
+    except OSError:
+        return set()
+
+
+def working_folder(pid: int, proc: Path = Path("/proc")) -> Path | None:
+    """Where a process stands, for relative paths of its command line; None where that may not be read."""
+    try:
+        return Path(os.readlink(proc / str(pid) / "cwd"))
+    except OSError:
+        return None
+
+
+def program_of(pid: int, proc: Path = Path("/proc")) -> Path | None:
+    """The binary that a process runs; None where that may not be read."""
+    try:
+        return Path(os.readlink(proc / str(pid) / "exe"))
+    except OSError:
+        return None

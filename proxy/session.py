@@ -83,6 +83,7 @@ class RecordingSession:
         self._engines = contextlib.AsyncExitStack()
         self._describing: asyncio.Task[None] | None = None
         self._learnt: dict[str, Mapping[str, Fact]] = {}
+        self._launched: dict[str, Fact] = {}
         self._manifest_lock = threading.Lock()
         self._closed = False
         self.loading: dict[str, asyncio.Future[Any]] = {}
@@ -203,6 +204,11 @@ class RecordingSession:
             self._learnt[upstream] = facts
         self._describe()
 
+    def learnt(self, upstream: str) -> Mapping[str, Fact]:
+        """What was found out of an upstream so far."""
+        with self._manifest_lock:
+            return self._learnt.get(upstream, {})
+
     def _describe(self) -> None:
         """Write the manifest. Off the event loop: the process table is read for local servers."""
         redactor = self._redactor()
@@ -213,7 +219,7 @@ class RecordingSession:
     def _manifest(self, redactor: Redactor) -> Manifest:
         described = []
         for number, upstream in enumerate(self.upstreams):
-            facts = {"launch_flags": _launch_flags(upstream, redactor)}
+            facts = {"launch_flags": self._launch_flags(upstream, redactor)}
             if upstream.kind != "url":
                 facts["stack"] = known(f"{upstream.kind} in-process", "the upstream's specification")
                 facts["model"] = known(upstream.location, "the upstream's specification")
@@ -229,6 +235,13 @@ class RecordingSession:
             upstreams=described,
             facts=dict(self.options.facts),
         )
+
+    def _launch_flags(self, upstream: Upstream, redactor: Redactor) -> Fact:
+        """How a local server was started; once known it stays, because the server may be stopped before the record."""
+        found = _launch_flags(upstream, redactor)
+        if found.unknown is None:
+            self._launched[upstream.name] = found
+        return self._launched.get(upstream.name, found)
 
 
 def _of_an_engine(wrong: BaseException) -> bool:

@@ -105,6 +105,8 @@ class AgentProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     api: Literal["chat", "responses", "messages", "ollama"]
     sources: tuple[str, ...]
     """Where these facts come from."""
+    tracker: str = ""
+    """Where its bugs are reported: a repository on GitHub as OWNER/NAME; empty: not known."""
     notes: tuple[str, ...] = ()
     tested: str = ""
     """What it did here with a self-driving canary, with versions and date; empty: not tried."""
@@ -191,6 +193,8 @@ def _problems(profile: AgentProfile, file: str) -> list[tuple[str, str]]:
         found.append(("sources", "say where the facts come from"))
     if bool(profile.variant_of) != bool(profile.variant_words):
         found.append(("variant_words", "variant_of and variant_words go together"))
+    if profile.tracker and not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", profile.tracker):
+        found.append(("tracker", f"{profile.tracker!r} is no OWNER/NAME"))
     if profile.variant_of and profile.install is not None:
         found.append(("install", f"a variant uses the installation of {profile.variant_of}"))
     if profile.install is not None and not profile.install.programs:

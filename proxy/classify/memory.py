@@ -41,6 +41,15 @@ class Earlier(msgspec.Struct, frozen=True):
     evidence: tuple[Evidence, ...] = ()
 
 
+class _State(msgspec.Struct, array_like=True):
+    """`RunMemory` as it is kept between two readings of a run."""
+
+    faults: list[tuple[str, str, Earlier]]
+    answers: list[tuple[str, str, Earlier]]
+    loaded: dict[str, Earlier]
+    told: list[tuple[str, str, str, str]]
+
+
 @dataclass(slots=True)
 class RunMemory:
     """Fed by `remember` after each verdict; `upstream` keeps servers apart."""
@@ -106,6 +115,28 @@ class RunMemory:
     def loaded(self, upstream: str) -> Earlier | None:
         """The last exchange that shows which model was loaded there."""
         return self._loaded.get(upstream)
+
+    def state(self) -> bytes:
+        """All of it, for a reading that goes on later."""
+        return msgspec.msgpack.encode(
+            _State(
+                [(*key, earlier) for key, earlier in self._faults.items()],
+                [(*key, earlier) for key, earlier in self._answers.items()],
+                self._loaded,
+                [(*key, *said) for key, said in self._told.items()],
+            )
+        )
+
+    @classmethod
+    def restored(cls, state: bytes) -> RunMemory:
+        """What `state` kept. Raises ValueError where it is none."""
+        kept = msgspec.msgpack.decode(state, type=_State)
+        return cls(
+            OrderedDict(((where, model), earlier) for where, model, earlier in kept.faults),
+            OrderedDict(((where, model), earlier) for where, model, earlier in kept.answers),
+            kept.loaded,
+            OrderedDict(((where, model), (template, named)) for where, model, template, named in kept.told),
+        )
 
 
 def _keep(kept: OrderedDict[tuple[str, str], Earlier], key: tuple[str, str], earlier: Earlier) -> None:

@@ -79,6 +79,15 @@ def _by_route(facts: Facts) -> Verdict | None:
     return None
 
 
+def looks_around(facts: Facts) -> bool:
+    """Whether a request for what is not there only asked what kind of server this is: Ollama's `/api/tags`, a model
+    list, a health check, a favicon. An address that is written wrongly, with a part twice, is none of these."""
+    wire = facts.view.wire
+    if facts.generates or facts.status not in (404, 405, 501) or _DOUBLED.search(wire.target.partition("?")[0]):
+        return False
+    return wire.method.upper() in ("GET", "HEAD", "OPTIONS") or facts.request.route not in ("unknown", "root", "")
+
+
 _DOUBLED = re.compile(r"(/v1|/chat/completions|/api)(?:/[^?]*)?\1(?:/|\Z)|/t/[^/=]*/")
 
 

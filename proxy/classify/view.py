@@ -86,7 +86,8 @@ class ExchangeView(msgspec.Struct):
     the wire ranges of the heads, `response_length` the bytes of the whole response; `request_map` and `response_map`
     lead body offsets to the wire. `first_byte_us` and `duration_us` count from the request; None where not recorded.
     `prompt_tokens_estimate` is an outside estimate of the prompt's size for a request whose text was cut. `unreadable`
-    says why bytes could not be read as HTTP, "" otherwise. `request_unseen`: the request's body is not at hand (a
+    says why bytes could not be read as HTTP, "" otherwise; `miscoded` what a false content coding in the head claims of
+    a body that is no such thing, "" where the coding is true. `request_unseen`: the request's body is not at hand (a
     transcript shows the response alone), which is not the same as an empty one.
     """
 
@@ -106,6 +107,7 @@ class ExchangeView(msgspec.Struct):
     duration_us: int | None = None
     prompt_tokens_estimate: int | None = None
     unreadable: str = ""
+    miscoded: str = ""
     request_unseen: bool = False
     upstream: str = ""
     tags: dict[str, str] = msgspec.field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -113,11 +114,15 @@ def generation_note(
     ``rendered`` is None when rendering failed or never began, ``report`` when no token was asked of the model; then
     ``finish_reason`` is ``not_started``. ``raw_base64`` is there only where the raw bytes are not valid UTF-8;
     ``ended_with`` is the text of the end token (no name of a field may look like that of a secret, or it is masked).
+    ``prompt_sha256`` is over the rendered text in UTF-8; rates are tokens a second, that of the prompt without what was
+    kept of the one before it (``kept_prompt_tokens``), that of the generation without its first token;
+    ``ttft_seconds`` runs from the beginning of the prompt to the first token, inside the engine.
     """
     note: dict[str, Any] = {
         "kind": "generation",
         "engine": asdict(identity),
         "prompt_text": rendered.text if rendered else None,
+        "prompt_sha256": _digest(rendered) if rendered else None,
         "prompt_token_ids": list(rendered.token_ids) if rendered else None,
         "prompt_adaptations": list(rendered.adaptations) if rendered else [],
         "stop": list(stop),
@@ -138,9 +143,25 @@ def generation_note(
         "completion_tokens": len(report.token_ids),
         "prompt_seconds": round(report.prompt_seconds, 6),
         "evaluation_seconds": round(report.evaluation_seconds, 6),
+        "ttft_seconds": None if report.first_token_seconds is None else round(report.first_token_seconds, 6),
+        "kept_prompt_tokens": report.kept_prompt_tokens,
+        "prompt_rate": _rate(len(report.prompt_token_ids) - report.kept_prompt_tokens, report.prompt_seconds),
+        "generation_rate": _rate(len(report.token_ids) - 1, _after_first(report)),
         "peak_memory_bytes": report.peak_memory_bytes,
         "sampling": asdict(report.sampling),
     }
     if raw_text.encode() != report.raw:
         note["raw_base64"] = base64.b64encode(report.raw).decode()
     return note
+
+
+def _digest(rendered: Rendered) -> str:
+    return hashlib.sha256(rendered.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _rate(tokens: int, seconds: float) -> float | None:
+    return round(tokens / seconds, 3) if tokens > 0 and seconds > 0 else None
+
+
+def _after_first(report: GenerationReport) -> float:
+    return report.prompt_seconds + report.evaluation_seconds - (report.first_token_seconds or 0.0)

@@ -66,9 +66,9 @@ async def serve_inprocess(
     """Serve ``model`` by the engine ``scheme`` (``mlx``, ``llamacpp``) on a loopback port while the block runs.
 
     Listens at once and loads meanwhile. Raises :class:`stacks.engine.EngineError` at once when the engine's library is
-    missing or ``model`` is no model of its form, OSError when ``port`` is taken.
+    missing, ``model`` is no model of its form or does not fit into memory, OSError when ``port`` is taken.
     """
-    check_engine(scheme, model)
+    check_engine(scheme, model, context_length)
     async with serve_engine(
         lambda: load_engine(scheme, model, context_length), model.name or str(model), on_note, port=port
     ) as upstream:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from proxy.recording.heads import RequestHead
 from proxy.recording.outgoing import Outgoing
 from results.http1 import Framer
+from results.record import NOT_TAKEN
 from results.window import RequestReferences
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def ending(attempt: Attempt, connection: Connection) -> tuple[str, str]:
     if attempt.opaque or attempt.upgraded:
         return "opaque", attempt.detail or ("after an upgrade" if attempt.upgraded else "")
     if attempt.response_complete and connection.client_left and connection.client_reset:
-        return "client_gone", f"{after} and did not take the answer"
+        return "client_gone", f"{after} {NOT_TAKEN}"
     if attempt.response_complete:
         return "complete", "" if attempt.request_complete else "the request was not sent whole"
     if attempt.broken and not attempt.responded:

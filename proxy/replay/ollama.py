@@ -17,7 +17,7 @@ from proxy.replay.ollama_captures import Taken
 from proxy.replay.ollama_match import differences, families_of
 from proxy.replay.ollama_meaning import Meaning, meaning_of
 from proxy.replay.ollama_runners import NEEDS_JINJA, Runners, wedging, weights_of
-from proxy.replay.recordings import RecordedAnswer
+from proxy.replay.recordings import RecordedAnswer, Tags
 
 REPLAYED = "x-stacktap-replayed"
 DIFFERS = "x-stacktap-replay-differs"
@@ -57,6 +57,7 @@ class OllamaReplay:
     server would; `restart` forgets that."""
 
     unseen_status = (501, "Not Implemented")
+    upstreams: frozenset[str] = frozenset()
 
     def __init__(self, taken: Iterable[Taken], version: str) -> None:
         self.version = version
@@ -76,8 +77,14 @@ class OllamaReplay:
         """As after a start of the server: nothing is loaded, nothing is stuck."""
         self.runners = Runners(self._weights, self._can_wedge)
 
-    def find(self, method: str, path: str, body: bytes) -> tuple[RecordedAnswer, str] | None:
-        """The answer and how it was found: `bytes`, `meaning`, `built` or `stuck`. None where no capture covers it."""
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def find(
+        self, method: str, path: str, body: bytes, *, upstream: str | None = None, tags: Tags = ()
+    ) -> tuple[RecordedAnswer, str] | None:
+        """The answer and how it was found: `bytes`, `meaning`, `built` or `stuck`. None where no capture covers it.
+        Captures are of one server, without tags."""
         asked = meaning_of(method, path, body)
         if self.runners.is_stuck(asked):
             return RecordedAnswer(method, path, body, (), "hang", "stuck after a parser error"), "stuck"

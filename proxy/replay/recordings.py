@@ -1,27 +1,34 @@
-"""Recorded answers by request: what replay serves. Pure.
+"""Recorded answers by request: what replay serves.
 
-A request is matched on a ladder: same bytes, equal JSON, equal JSON once defaults and empty fields are dropped. Equal
-requests that were recorded several times are answered in the order of the recording, the last one again and again.
+A request is matched on the ladder of `proxy.replay.matching`. Equal requests that were recorded several times are
+answered in the order of the recording, those with the same tags first, the last one again and again. Bodies and answers
+are kept in a temporary file beyond `IN_MEMORY` bytes, so that a large run can be served.
 """
 
 from __future__ import annotations
 
-import base64
-import json
+import tempfile
+import weakref
+from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-from results.exchange import Exchange
-from results.http1 import Framer, Kind, parse_headers
+from proxy.replay.matching import RUNGS, keys_of, leaves_of, loose_key
+
+IN_MEMORY = 64 << 20
+_COMPARED = 500
+_LOOKED_AT = 1000
+
+Tags = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
     """One exchange to serve: the request's method, path (with query) and decoded body; the answer's wire bytes.
 
-    `pieces` are (microseconds since the request, bytes) as they were read; `ended` is how the connection went on:
-    `keep` open, `close` after the last byte, `reset`, or `hang` (no byte ever came).
+    `pieces` are (microseconds since the request, bytes) as they were read; `ended` is how the connection went on after
+    them: `keep` open, `close`, `reset`, or `hang` (nothing more came). `upstream` is the name of the server in a run
+    of several, `paths` other paths that the request goes by.
     """
 
     method: str
@@ -30,17 +37,70 @@ class RecordedAnswer:
     pieces: tuple[tuple[int, bytes], ...]
     ended: str
     source: str
+    upstream: str = ""
+    tags: Tags = ()
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class _Shelf:
-    answers: list[RecordedAnswer] = field(default_factory=list)
-    served: int = 0
+class _Kept:
+    """An answer whose bytes are in the file: at `start` the body (`length` bytes), then the pieces."""
 
-    def next(self) -> RecordedAnswer:
-        answer = self.answers[min(self.served, len(self.answers) - 1)]
-        self.served += 1
-        return answer
+    method: str
+    paths: tuple[str, ...]
+    ended: str
+    source: str
+    upstream: str
+    tags: Tags
+    start: int
+    length: int
+    times: array[int]
+    sizes: array[int]
+    served: bool = False
+
+
+class _Shelf:
+    """Answers by digest of their request, in the order of the recording. Most digests have one, kept as a number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int | list[int]] = {}
+        self._passed: dict[bytes, int] = {}
+        """How many at the head of a list have been served."""
+
+    def add(self, key: bytes, number: int) -> None:
+        there = self._numbers.get(key)
+        if there is None:
+            self._numbers[key] = number
+        elif isinstance(there, int):
+            self._numbers[key] = [there, number]
+        else:
+            there.append(number)
+
+    def fitting(self, key: bytes, kept: list[_Kept], upstream: str | None, tags: Tags) -> tuple[int, bool] | None:
+        """(the answer to give, whether it is its first time): the first that was not served, of the same server and
+        tags if there is one near, then of the same server; the last one once all were."""
+        there = self._numbers.get(key)
+        if there is None:
+            return None
+        numbers = [there] if isinstance(there, int) else there
+        start = self._passed.get(key, 0)
+        while start < len(numbers) and kept[numbers[start]].served:
+            start += 1
+        if len(numbers) > 1:
+            self._passed[key] = start
+        first = None
+        for number in numbers[start : start + _LOOKED_AT]:
+            one = kept[number]
+            if one.served or (upstream is not None and one.upstream != upstream):
+                continue
+            if one.tags == tags:
+                return number, True
+            first = number if first is None else first
+        if first is not None:
+            return first, True
+        again = [number for number in numbers[-_LOOKED_AT:] if upstream in (None, kept[number].upstream)]
+        same = [number for number in again if kept[number].tags == tags]
+        return ((same or again)[-1], False) if again else None
 
 
 class Recordings:
@@ -49,177 +109,98 @@ class Recordings:
     unseen_status = (404, "Not Found")
 
     def __init__(self, answers: Iterable[RecordedAnswer]) -> None:
-        self.answers = list(answers)
-        self._shelves: list[dict[tuple[str, str, str], _Shelf]] = [{}, {}, {}]
-        for answer in self.answers:
-            keys = _keys(answer.method, answer.path, answer.body)
-            for rung, key in zip(self._shelves, keys, strict=True):
-                rung.setdefault(key, _Shelf()).answers.append(answer)
+        self._kept: list[_Kept] = []
+        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 (it goes with this object)
+        weakref.finalize(self, self._file.close)
+        self._shelves = [_Shelf() for _ in RUNGS[:-1]]
+        self._loose: _Shelf | None = None
+        """Of the last rung, made when the first request needs it: it takes time, and most clients never do."""
+        self.upstreams: frozenset[str] = frozenset()
+        """Names of the servers of the run, which may lead a path."""
+        self.repeated = 0
+        """Requests that came more often than they were recorded."""
+        self.loosely: dict[str, str] = {}
+        """Requests that matched but for ids and dates: what was asked, and the first answer's source."""
+        for answer in answers:
+            self._keep(answer)
+        self.upstreams = frozenset(kept.upstream for kept in self._kept if kept.upstream)
 
-    def find(self, method: str, path: str, body: bytes) -> tuple[RecordedAnswer, str] | None:
-        """The answer to serve next and how it matched: `bytes`, `json` or `normalised`. None where unseen."""
-        for rung, key, how in zip(
-            self._shelves, _keys(method, path, body), ("bytes", "json", "normalised"), strict=True
-        ):
-            shelf = rung.get(key)
-            if shelf is not None:
-                return shelf.next(), how
-        return None
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def _keep(self, answer: RecordedAnswer) -> None:
+        number = len(self._kept)
+        start = self._file.tell()
+        self._file.write(answer.body)
+        for _, data in answer.pieces:
+            self._file.write(data)
+        times = array("q", (at_us for at_us, _ in answer.pieces))
+        sizes = array("q", (len(data) for _, data in answer.pieces))
+        self._loose = None
+        place = (start, len(answer.body), times, sizes)
+        paths = tuple(dict.fromkeys((answer.path, *answer.paths)))
+        about = (answer.method, paths, answer.ended, answer.source, answer.upstream, answer.tags)
+        self._kept.append(_Kept(*about, *place))
+        for path in paths:
+            for shelf, key in zip(self._shelves, keys_of(answer.method, path, answer.body), strict=True):
+                shelf.add(key, number)
+
+    def find(
+        self, method: str, path: str, body: bytes, *, upstream: str | None = None, tags: Tags = ()
+    ) -> tuple[RecordedAnswer, str] | None:
+        """The answer to serve next and how it matched, one of `RUNGS`. None where unseen. `upstream` is the server that
+        the path named, None where it named none."""
+        for rung, shelf, key in zip(RUNGS, self._shelves, keys_of(method, path, body), strict=False):
+            found = shelf.fitting(key, self._kept, upstream, tags)
+            if found is not None:
+                return self._served(*found), rung
+        found = self._loosely().fitting(loose_key(method, path, body), self._kept, upstream, tags)
+        if found is None:
+            return None
+        self.loosely.setdefault(f"{method} {path}", self._kept[found[0]].source)
+        return self._served(*found), RUNGS[-1]
+
+    def _loosely(self) -> _Shelf:
+        if self._loose is None:
+            self._loose = _Shelf()
+            for number, kept in enumerate(self._kept):
+                body = self._read(kept.start, kept.length)
+                for path in kept.paths:
+                    self._loose.add(loose_key(kept.method, path, body), number)
+        return self._loose
+
+    def _served(self, number: int, first: bool) -> RecordedAnswer:
+        kept = self._kept[number]
+        self.repeated += not first
+        kept.served = True
+        return self._answer(kept)
+
+    def _read(self, start: int, size: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(size)
+
+    def _answer(self, kept: _Kept) -> RecordedAnswer:
+        whole = self._read(kept.start, kept.length + sum(kept.sizes))
+        pieces, at = [], kept.length
+        for at_us, size in zip(kept.times, kept.sizes, strict=True):
+            pieces.append((at_us, whole[at : at + size]))
+            at += size
+        body = whole[: kept.length]
+        return RecordedAnswer(
+            kept.method, kept.paths[0], body, tuple(pieces), kept.ended, kept.source, kept.upstream, kept.tags
+        )
 
     def nearest(self, method: str, path: str, body: bytes) -> str:
         """For the error message: what was recorded that is closest to an unseen request."""
-        same = [answer for answer in self.answers if (answer.method, answer.path) == (method, path)]
+        same = [kept for kept in self._kept if kept.method == method and path in kept.paths]
         if not same:
-            paths = sorted({f"{answer.method} {answer.path}" for answer in self.answers})
+            paths = sorted({f"{kept.method} {kept.paths[0]}" for kept in self._kept})
             return f"nothing was recorded for {method} {path}; recorded: {', '.join(paths[:8])}"
-        wanted = _flat(body)
-        best = max(same[:500], key=lambda answer: len(wanted & _flat(answer.body)))
-        recorded = _flat(best.body)
+        wanted = leaves_of(body)
+        compared = [(kept, leaves_of(self._read(kept.start, kept.length))) for kept in same[:_COMPARED]]
+        best, recorded = max(compared, key=lambda one: len(wanted & one[1]))
         extra = sorted(name for name, _ in wanted - recorded)[:4]
         missing = sorted(name for name, _ in recorded - wanted)[:4]
         return f"{len(same)} requests to this path were recorded; the nearest ({best.source}) differs in: " + (
             ", ".join(dict.fromkeys(extra + missing)) or "repeated or binary content"
         )
-
-
-def _keys(method: str, path: str, body: bytes) -> tuple[tuple[str, str, str], ...]:
-    exact = (method, path, body.decode("latin-1"))
-    try:
-        value = json.loads(body) if body else None
-    except (ValueError, RecursionError):
-        return exact, exact, exact
-    plain = (method, path, json.dumps(value, sort_keys=True))
-    return exact, plain, (method, path, json.dumps(_normalised(value, path), sort_keys=True))
-
-
-def _normalised(value: Any, path: str) -> Any:
-    value = _without_empty(value)
-    if isinstance(value, dict):
-        streams_by_default = "/api/" in path
-        if value.get("stream", streams_by_default) == streams_by_default:
-            value.pop("stream", None)
-    return value
-
-
-def _without_empty(value: Any) -> Any:
-    if isinstance(value, dict):
-        kept = {name: _without_empty(item) for name, item in value.items()}
-        return {name: item for name, item in kept.items() if item not in (None, {}, [])}
-    if isinstance(value, list):
-        return [_without_empty(item) for item in value]
-    return value
-
-
-def _flat(body: bytes) -> set[tuple[str, str]]:
-    """Leaves of a JSON body as (path, text), so that two bodies can be compared field by field."""
-    try:
-        value = json.loads(body) if body else None
-    except (ValueError, RecursionError):
-        return {("body", body.decode("latin-1"))}
-    leaves: set[tuple[str, str]] = set()
-    open_values: list[tuple[str, Any]] = [("", value)]
-    while open_values:
-        path, item = open_values.pop()
-        if isinstance(item, dict):
-            open_values.extend((f"{path}.{name}".lstrip("."), inner) for name, inner in item.items())
-        elif isinstance(item, list):
-            open_values.extend((f"{path}[{number}]", inner) for number, inner in enumerate(item))
-        else:
-            leaves.add((path, json.dumps(item)))
-    return leaves
-
-
-def answers_of_captures(lines: Iterable[str], source: str) -> list[RecordedAnswer]:
-    """Answers of a captures file: JSON lines with `request` and `response_raw` (or `response_raw_base64`).
-
-    Raises ValueError naming the line where one is no such record. Lines of other kinds (`meta`) are passed over.
-    """
-    answers = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-            if record.get("kind", "exchange") != "exchange":
-                continue
-            request = record["request"]
-            encoded = record.get("response_raw_base64")
-            raw = base64.b64decode(encoded) if encoded else str(record.get("response_raw") or "").encode()
-            body = request.get("body") or ""
-            text = body if isinstance(body, str) else json.dumps(body)
-            method, path = str(request["method"]), str(request["path"])
-        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-            raise ValueError(f"{source}, line {number}: not a captured exchange ({wrong!r})") from None
-        raw, ended = _servable(raw, method, str(record.get("ended", "eof")))
-        pieces = ((0, raw),) if raw else ()
-        answers.append(RecordedAnswer(method, path, text.encode(), pieces, ended, str(record.get("id", number))))
-    return answers
-
-
-def _servable(raw: bytes, method: str, ended: str) -> tuple[bytes, str]:
-    """Repair what a capturing client took out of the framing (a chunked body already joined); how to end afterwards."""
-    if not raw:
-        return raw, "hang" if "timeout" in ended else "close"
-    framer = Framer(response=True)
-    framer.expect(method.encode())
-    pieces = framer.feed(raw)
-    head = next(
-        (piece.head for piece in pieces if piece.kind == Kind.HEAD and piece.head and not piece.head.interim), None
-    )
-    if head is not None and head.chunked and any(piece.kind == Kind.OPAQUE for piece in pieces):
-        body = raw[len(head.raw) :]
-        start_line = head.raw.split(b"\n", 1)[0].rstrip(b"\r")
-        fields = [
-            (name, value)
-            for name, value in parse_headers(head.raw)
-            if name.lower() not in ("transfer-encoding", "content-length")
-        ]
-        lines = [start_line, *(f"{name}: {value}".encode("latin-1") for name, value in fields)]
-        return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", body]), "close"
-    return raw, "close"
-
-
-def answers_of_run(exchanges: Iterable[Exchange]) -> list[RecordedAnswer]:
-    """Answers of a recorded run: exchanges in which the upstream sent anything, or closed without a byte."""
-    answers = []
-    for exchange in exchanges:
-        request = exchange.request
-        if request is None or exchange.relay_answer or exchange.end in _NEVER_ANSWERED:
-            continue
-        wire = exchange.wire("response")
-        pieces = tuple((piece.at_us, wire[piece.start : piece.end]) for piece in exchange.pieces("response"))
-        target = request.forwarded_target
-        answers.append(
-            RecordedAnswer(
-                request.method, target, request.body, pieces, _ending(exchange), f"attempt {exchange.attempt}"
-            )
-        )
-    return answers
-
-
-_NEVER_ANSWERED = frozenset(
-    {
-        "upstream_refused",
-        "upstream_unreachable",
-        "name_not_resolved",
-        "tls_failed",
-        "timeout_connect",
-        "refused_by_relay",
-        "opaque",
-        "open",
-    }
-)
-
-
-def _ending(exchange: Exchange) -> str:
-    """How to go on after the recorded bytes."""
-    if exchange.end == "upstream_reset":
-        return "reset"
-    response = exchange.response
-    if exchange.end == "complete" and response is not None:
-        closes = response.header("connection").lower() == "close" or response.version == "HTTP/1.0"
-        framed = (
-            response.header("content-length") or response.header("transfer-encoding") or response.status in (204, 304)
-        )
-        return "close" if closes or not framed else "keep"
-    return "close" if exchange.wire("response") or exchange.end == "upstream_closed" else "hang"

@@ -7,20 +7,28 @@ message naming the nearest request; it is counted, so that a strict caller can f
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import struct
+import sys
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from proxy.relay.answers import answer
 from proxy.relay.hosts import HostRule
-from proxy.relay.rewrite import parse_target
-from proxy.replay.recordings import RecordedAnswer
+from proxy.relay.rewrite import parse_tags, parse_target
+from proxy.replay.recordings import RecordedAnswer, Tags
 from results.body import decode_body
 from results.http1 import Framer, Head, Kind
 
+with contextlib.suppress(ImportError):
+    import fcntl
+
 _LONGEST_WAIT_SECONDS = 600.0
+_MOMENT, _MOMENTS = 0.005, 1000
+_OUTQ: int | None = 0x5411 if sys.platform == "linux" else None
+"""`SIOCOUTQ` (tcp(7)): bytes that the other side has not acknowledged."""
 _LOOPBACK = HostRule()
 
 
@@ -30,7 +38,12 @@ class Answers(Protocol):
     unseen_status: tuple[int, str]
     """Status and reason for what was never recorded."""
 
-    def find(self, method: str, path: str, body: bytes) -> tuple[RecordedAnswer, str] | None:
+    upstreams: frozenset[str]
+    """Names of servers that may lead a path."""
+
+    def find(
+        self, method: str, path: str, body: bytes, *, upstream: str | None = None, tags: Tags = ()
+    ) -> tuple[RecordedAnswer, str] | None:
         """The answer to serve and how it was found; None where there is none."""
         ...
 
@@ -72,10 +85,19 @@ class ReplayServer:
                 connection.abort()
             await self._server.wait_closed()
 
-    def answer(self, method: str, path: str, body: bytes) -> RecordedAnswer:
-        """The recorded answer, or an error that says what is nearest."""
-        found = self._recordings.find(method, path, body)
+    def answer(self, method: str, target: bytes, body: bytes, tags: Tags = ()) -> RecordedAnswer:
+        """The recorded answer, or an error that says what is nearest. Clients may keep the base URL that the recording
+        was made with: the name of the server and tags at the head of the target are taken off."""
+        plain = parse_target(target, frozenset())
+        path = (plain.rest or target).decode("latin-1")
+        led = parse_target(target, self._recordings.upstreams)
+        found = None
+        if led.upstream is not None:
+            rest = led.rest.decode("latin-1")
+            found = self._recordings.find(method, rest, body, upstream=led.upstream, tags=led.tags + tags)
+        found = found or self._recordings.find(method, path, body, tags=plain.tags + tags)
         if found is None:
+            path = led.rest.decode("latin-1") if led.upstream is not None else path
             message = self._recordings.nearest(method, path, body)
             self.statistics.unseen.append(f"{method} {path}: {message}")
             return _not_recorded(method, path, message, self._recordings.unseen_status)
@@ -85,8 +107,6 @@ class ReplayServer:
 
     async def send(self, transport: asyncio.Transport, answer: RecordedAnswer) -> None:
         """Write an answer's pieces and end as the recording did."""
-        if answer.ended == "hang":
-            await asyncio.sleep(_LONGEST_WAIT_SECONDS)
         started = asyncio.get_running_loop().time()
         for at_us, data in answer.pieces:
             wait = started + at_us / 1e6 - asyncio.get_running_loop().time()
@@ -97,7 +117,10 @@ class ReplayServer:
             if transport.is_closing():
                 return
             transport.write(data)
+        if answer.ended == "hang":
+            await asyncio.sleep(_LONGEST_WAIT_SECONDS)
         if answer.ended == "reset":
+            await _delivered(transport)
             _reset(transport)
         elif answer.ended != "keep":
             transport.close()
@@ -155,10 +178,10 @@ class _Connection(asyncio.Protocol):
                 return
             coding = next((value for name, value in fields.items() if name.lower() == "content-encoding"), "")
             body = decode_body(wire_body, 0, chunked=head.chunked, content_encoding=coding).data
-            # Clients may keep the base URL that the recording was made with, tags and all.
-            target = (parse_target(head.target, frozenset()).rest or head.target).decode("latin-1")
+            tagged = [value for name, value in head.headers() if name.lower() == "x-stacktap-tag"]
+            tags = tuple(tag for value in tagged for tag in parse_tags(value.encode("latin-1")) or ())
             method = head.method.decode("latin-1")
-            await self.server.send(transport, self.server.answer(method, target, body))
+            await self.server.send(transport, self.server.answer(method, head.target, body, tags))
 
 
 def _not_recorded(method: str, path: str, message: str, status: tuple[int, str]) -> RecordedAnswer:
@@ -169,6 +192,22 @@ def _not_recorded(method: str, path: str, message: str, status: tuple[int, str])
         b"Content-Length: %d\r\nConnection: close\r\n\r\n" % (status[0], status[1].encode(), len(body))
     )
     return RecordedAnswer(method, path, b"", ((0, head if method == "HEAD" else head + body),), "close", "replay")
+
+
+async def _delivered(transport: asyncio.Transport) -> None:
+    """Wait until the client's system has taken what was written: a reset throws away what is still on its way."""
+    raw = transport.get_extra_info("socket")
+    for _ in range(_MOMENTS):
+        waiting = transport.get_write_buffer_size()
+        if not waiting and raw is not None and _OUTQ is not None:
+            try:
+                waiting = struct.unpack("i", fcntl.ioctl(raw.fileno(), _OUTQ, b"\0\0\0\0"))[0]
+            except OSError:
+                return
+        if not waiting or transport.is_closing():
+            break
+        await asyncio.sleep(_MOMENT)
+    await asyncio.sleep(_MOMENT)
 
 
 def _reset(transport: asyncio.Transport) -> None:

@@ -176,3 +176,16 @@ def test_interim_responses_and_requests() -> None:
     assert (read.method, read.target, read.body) == ("GET", "/a?b", b"")
     assert read_response(b"SSH-2.0-x\r\n").status == 0
     assert read_response(b"\n").complete
+
+
+@pytest.mark.parametrize(
+    ("stated", "end"), [("upstream_reset", "upstream_reset"), ("nonsense", "complete"), (5, "complete")]
+)
+def test_an_archive_of_ours_says_how_an_exchange_ended(stated: object, end: str) -> None:
+    entry = {
+        "request": {"method": "POST", "url": "http://h/v1/chat/completions"},
+        "response": {"status": 200, "headers": [], "content": {"text": "{"}},
+        "_end": stated,
+    }
+    (one,) = load_exchanges(json.dumps({"log": {"entries": [entry]}}).encode())
+    assert one.view.end == end

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxy import present
+from proxy.exchange_view import judged_run
 from results.exchange import Exchange
 from tests.support.recorded import CALL_TEXT, Script, answer, response
 
@@ -44,11 +45,11 @@ def check(name: str, text: str) -> None:
 
 
 def test_the_list_of_a_run(exchanges: list[Exchange]) -> None:
-    check("rows.txt", "".join(present.row(exchange) + "\n" for exchange in exchanges))
+    check("rows.txt", "".join(present.row(*each) + "\n" for each in judged_run(exchanges)))
 
 
 def test_each_exchange_assembled(exchanges: list[Exchange]) -> None:
-    pages = ("\n".join(present.exchange_lines(exchange)) + "\n" for exchange in exchanges)
+    pages = ("\n".join(present.exchange_lines(*each)) + "\n" for each in judged_run(exchanges))
     check("exchanges.txt", "\n-----\n".join(pages))
 
 
@@ -58,14 +59,15 @@ def test_each_exchange_raw(exchanges: list[Exchange]) -> None:
 
 
 def test_nothing_recorded_reaches_the_terminal_as_a_control(exchanges: list[Exchange]) -> None:
-    for exchange in exchanges:
-        for line in (present.row(exchange), *present.exchange_lines(exchange), *present.raw_lines(exchange)):
+    for exchange, judged in judged_run(exchanges):
+        lines = (present.row(exchange, judged), *present.exchange_lines(exchange, judged), *present.raw_lines(exchange))
+        for line in lines:
             assert all(char.isprintable() or char in "\t\n" for char in line), line
 
 
 def test_facts_are_json_and_carry_every_byte(exchanges: list[Exchange]) -> None:
-    for exchange in exchanges:
-        facts = json.loads(json.dumps(present.exchange_facts(exchange, raw=True)))
+    for exchange, judged in judged_run(exchanges):
+        facts = json.loads(json.dumps(present.exchange_facts(exchange, judged, raw=True)))
         assert facts["version"] == 1
         sent = "".join(piece["text"] for piece in facts["pieces"] if piece["direction"] == "request")
         assert sent == exchange.wire("request").decode("utf-8", "backslashreplace")
@@ -90,10 +92,10 @@ def test_a_request_that_was_refused_early_is_not_called_broken(tmp_path: Path) -
     """A body that was not sent whole is no evidence against the client."""
     script = Script(tmp_path)
     script.early(response(b'{"error":{"message":"Loading model","code":503}}', b"503 Service Unavailable"))
-    assert present.row_facts(script.exchanges()[0])["outcome"] == "transport.loading"
+    assert present.row_facts(*next(judged_run(script.exchanges())))["outcome"] == "transport.loading"
 
 
 def test_an_upgrade_that_was_granted_is_no_fault(tmp_path: Path) -> None:
     script = Script(tmp_path)
     script.upgraded()
-    assert present.row_facts(script.exchanges()[0])["outcome"] == "ok.service"
+    assert present.row_facts(*next(judged_run(script.exchanges())))["outcome"] == "ok.service"

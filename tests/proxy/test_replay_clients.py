@@ -10,8 +10,9 @@ from typing import TypeVar
 import pytest
 
 from proxy.exchange_view import classify_run
-from proxy.replay.recordings import Recordings, answers_of_captures
+from proxy.replay.recordings import Recordings
 from proxy.replay.server import ReplayServer
+from proxy.replay.sources import answers_of_captures
 from proxy.session import RecordingSession, SessionOptions
 from results.reader import RunReader
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -123,3 +124,16 @@ async def test_settled_once_all_that_came_is_on_disk(tmp_path: Path) -> None:
                 await get(f"{session.base_url()}/v1/models")
             assert await session.settled(30)
             assert len(list(RunReader(session.folder))) == 5
+
+
+async def test_how_a_server_was_started_stays_known_after_its_end(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        async with RecordingSession(SessionOptions(upstreams=(url,), out=tmp_path / "run")) as session:
+            name = session.upstreams[0].name
+            await asyncio.to_thread(session.learn, name, {})
+            server.close()
+            await asyncio.to_thread(session.learn, name, {"stack": known("llamacpp", "test")})
+    fact = read_manifest(tmp_path / "run").fact("launch_flags", name)
+    assert fact.unknown is None
+    assert "python" in " ".join(fact.value)

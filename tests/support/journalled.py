@@ -33,6 +33,7 @@ class Raw:
     request: bytes
     response: bytes
     how: str = "fin"
+    tags: tuple[tuple[str, str], ...] = ()
 
 
 def record(folder: Path, exchanges: Iterable[Raw], seed: int = 7) -> list[Exchange]:
@@ -54,7 +55,7 @@ def events(raw: Raw, connection: int, dice: random.Random) -> list[Event]:
     head, body = raw.request[:end], raw.request[end:]
     target = head.split(b" ", 2)[1]
     said: list[Event] = [ConnectionOpened(connection, now, "127.0.0.1:5")]
-    said.append(RequestStarted(connection, now, "up", (), head, body, target, True))
+    said.append(RequestStarted(connection, now, "up", raw.tags, head, body, target, True))
     if raw.how == "refused":
         said.append(RelayFault(connection, now, "upstream_refused", "connection refused", b""))
         said.append(ConnectionClosed(connection, now))

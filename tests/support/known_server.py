@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -50,7 +51,8 @@ class KnownServer:
         self.answer = known_answers()
         self.hook, self.model = hook, model
         self.chats = 0
-        self.headers: list[dict[str, str]] = []
+        self.headers: deque[dict[str, str]] = deque(maxlen=100)
+        """Of the latest chat requests: the memory of long grids is measured beside this server."""
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proxy.classify.facts import Facts
 from stacks.formats import format_named
+from stacks.serving.launch_advice import by_launch
 
 _PARSER = "match the server's tool parser to the format that the model writes, or parse the text in the client"
 _REMEDIES = {
@@ -26,8 +27,12 @@ _FLAGS = {
 
 
 def parser_remedy(facts: Facts) -> str:
-    """The flag or setting of this stack, with the name of a parser that reads the format found in the text."""
+    """What the flags that the server was started with show to be the cause; else the flag or setting of this stack,
+    with the name of a parser that reads the format found in the text."""
     scan = facts.scan if facts.scan.format else facts.reasoning_scan
+    shown = by_launch("parser.left_as_text", facts.stack, facts.view.launch_flags or (), scan.format or "")
+    if shown:
+        return shown
     names = format_named(scan.format).parsers.get(facts.stack, ()) if scan.format else ()
     if names and facts.stack in _FLAGS:
         return _FLAGS[facts.stack].format(name=names[0])

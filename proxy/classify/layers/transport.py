@@ -8,6 +8,7 @@ from proxy.classify import view as ends
 from proxy.classify.facts import Facts
 from proxy.classify.judged import Judgement
 from proxy.classify.verdict import LOG, Verdict
+from results.record import NOT_TAKEN
 from stacks.dialects.exchange import header
 
 _CONNECT = {
@@ -44,10 +45,22 @@ def transport(judgement: Judgement) -> Verdict | None:
     if facts.view.unreadable or end in ("not_http", "opaque"):
         remedy = "is this address an HTTP API? check scheme and port"
         return Verdict("transport.not_http", evidence=[facts.cite_body("not HTTP")], remedy=remedy)
+    if facts.view.miscoded and facts.view.wire.response_body:
+        return _miscoded(facts)
     diagnosis = judgement.diagnosis
     if diagnosis is not None:
         return diagnosis if diagnosis.name.startswith("transport.") else None
     return _redirected(facts) or _cut(facts) or _other_page(facts)
+
+
+def _miscoded(facts: Facts) -> Verdict:
+    """The head claims a content coding that the body has not: clients fail on it, or leave at its first byte."""
+    verdict = Verdict("transport.not_http", evidence=[facts.cite_head("the head of the answer")])
+    verdict.detail = f"the body cannot be decoded: {facts.view.miscoded}"
+    verdict.remedy = (
+        "mend what stands between, which unpacks answers and leaves the header; else upgrade the server (see --direct)"
+    )
+    return verdict.undetermined("comparison_request: the same request sent straight to the server (--direct URL)")
 
 
 _LOGIN = re.compile(r"log-?in|sign-?in|oauth|/auth|sso|saml|accounts?\.", re.IGNORECASE)
@@ -106,13 +119,16 @@ def _cut(facts: Facts) -> Verdict | None:
     broken = not facts.view.wire.response_complete
     if end == ends.COMPLETE and not broken:
         return None
-    if _finished(facts):
+    untaken = end == ends.CLIENT_GONE and facts.view.end_detail.endswith(NOT_TAKEN)
+    if _finished(facts) and not untaken:
         return None
     evidence = [facts.cite_body("what came before the end")]
     if end == RELAY_STOPPED:
         return Verdict("transport.client_gone", ran="yes", evidence=evidence, remedy=_STOPPED, delivery="cut")
     if end == ends.CLIENT_GONE:
-        return Verdict("transport.client_gone", ran="yes", evidence=evidence, remedy="raise the client's timeout")
+        verdict = Verdict("transport.client_gone", ran="yes", evidence=evidence, remedy="raise the client's timeout")
+        verdict.detail = facts.view.end_detail if untaken else ""
+        return verdict
     if end == ends.TIMEOUT:
         return Verdict("transport.timeout_read", ran="yes", evidence=evidence, remedy="raise the timeout")
     verdict = Verdict(

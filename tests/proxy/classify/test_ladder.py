@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from proxy.classify import judge
 from proxy.exchange_files import from_case
+from proxy.exchange_view import judged_of
+from results.outcomes import Judged
 from tests.proxy.classify.exchanges import ADD, CALL, QUESTION, chat, delta, entry, error, message, verdict
 
 GOOD = [("get_weather", {"city": "Lyon"})]
@@ -595,3 +599,41 @@ def test_an_error_status_without_any_body() -> None:
     outcome = verdict(chat(None, status=500))
     assert named(outcome) == ("engine.crash", "undetermined")
     assert "500" in outcome.evidence[0].quote
+
+
+def looked(path: str, status: int = 404) -> Judged:
+    """The verdict on a GET that is answered with that status."""
+    case = {"request": {"method": "GET", "path": path}, "response": {"status": status, "body": "Not Found"}}
+    return judged_of(judge(from_case({"id": "x", "stack": "", **case}).view))
+
+
+@pytest.mark.parametrize("path", ["/api/tags", "/api/v0/models", "/favicon.ico", "/get_server_info", "/v1/models"])
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_asking_what_server_this_is_loses_no_call(path: str, status: int) -> None:
+    judged = looked(path, status)
+    assert judged.lookup
+    assert judged.aside
+
+
+def test_what_asks_for_an_answer_at_a_wrong_address_is_lost() -> None:
+    for path in ("/chat/completions", "/openai/v1/messages", "/v2/talk"):
+        assert verdict(chat("Not Found", status=404, path=path)).name == "transport.wrong_route"
+    wrong = looked("/v1/v1/models")
+    assert (wrong.outcome.name, wrong.aside) == ("transport.wrong_route", False)
+
+
+@pytest.mark.parametrize(
+    ("detail", "name"),
+    [
+        ("the client stopped listening after 22 ms and did not take the answer", "transport.client_gone"),
+        ("fin during the answer: the client stopped listening after 900 ms", "ok.native_call"),
+    ],
+)
+def test_a_whole_answer_that_nobody_took_did_not_end_well(detail: str, name: str) -> None:
+    view = chat(message(None, GOOD, usage=(50, 9)))
+    outcome = verdict(msgspec.structs.replace(view, end="client_gone", end_detail=detail))
+    assert outcome.name == name
+    assert outcome.model_ran == "yes"
+    if name == "transport.client_gone":
+        assert (outcome.at_fault, outcome.detail) == ("client", detail)
+        assert "timeout" in (outcome.remedy or "")

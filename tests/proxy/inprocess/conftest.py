@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stacks.decoding import DecodingLoop
+from stacks.decoding import PROMPT_CHUNK, DecodingLoop
 from stacks.engine import EngineIdentity, Rendered, RenderError
 
 END = 256
@@ -18,6 +18,7 @@ class ScriptedModel:
     """SIMULATED: byte tokens and one end token; writes the script that the prompt names, one byte a step."""
 
     vocabulary_size = VOCABULARY
+    prompt_chunk = PROMPT_CHUNK
 
     def __init__(self, scripts: dict[str, bytes], step_seconds: float) -> None:
         self.scripts = scripts
@@ -29,8 +30,9 @@ class ScriptedModel:
         self._script: bytes | None = None
         self._at = 0
 
-    def begin(self) -> None:
+    def begin(self, prompt) -> int:
         self.fed, self._script, self._at = [], None, 0
+        return 0
 
     def feed(self, token_ids):
         self.fed += token_ids

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import time
 
@@ -146,6 +147,11 @@ async def test_note_holds_the_raw_truth_under_the_exchange_key(surface):
     assert isinstance(note["sampling"]["seed"], int)
     assert note["peak_memory_bytes"] == 1000
     assert note["prompt_seconds"] >= 0
+    assert note["ttft_seconds"] >= note["prompt_seconds"]
+    assert note["prompt_sha256"] == hashlib.sha256(note["prompt_text"].encode()).hexdigest()
+    assert note["prompt_rate"] > 0
+    assert note["kept_prompt_tokens"] == 0
+    assert note["generation_rate"] > 0
     assert note["ignored_fields"] == ["logit_bias", "user"]
     assert note["engine"]["engine"] == "simulated"
     json.dumps(note)

@@ -1,10 +1,19 @@
 """Looking up recorded answers by request."""
 
 import json
+import random
+from pathlib import Path
 
+import msgspec
 import pytest
 
-from proxy.replay.recordings import RecordedAnswer, Recordings, answers_of_captures
+from proxy.recording.recorder import Recorder
+from proxy.recording.redact import Redactor
+from proxy.replay.recordings import RecordedAnswer, Recordings
+from proxy.replay.sources import answers_of_captures, answers_of_run
+from proxy.tap import SideClosed, UpstreamConnected
+from results.reader import RunReader
+from tests.support.journalled import Raw, events
 
 
 def answer(body: object, text: bytes, path: str = "/v1/chat/completions") -> RecordedAnswer:
@@ -82,3 +91,46 @@ def test_an_exchange_without_a_byte_hangs_or_closes_as_it_did() -> None:
 def test_a_file_that_is_no_capture_is_refused_by_line(line: str) -> None:
     with pytest.raises(ValueError, match="file, line 1"):
         answers_of_captures([line], "file")
+
+
+HEAD = "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("raw", "served_as"),
+    [
+        (HEAD % 3 + "abc\n", HEAD % 4 + "abc\n"),
+        (HEAD % 90 + '{"path": "MODEL"}', HEAD % 17 + '{"path": "MODEL"}'),
+        (HEAD % 90 + '{"path": "MOD', HEAD % 90 + '{"path": "MOD'),
+        (HEAD % 3 + "abc", HEAD % 3 + "abc"),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        ),
+    ],
+    ids=["a line end more", "text replaced", "cut", "as it was", "chunks of other sizes"],
+)
+def test_captures_get_sizes_that_hold(raw: str, served_as: str) -> None:
+    line = json.dumps({"request": {"method": "GET", "path": "/p"}, "response_raw": raw})
+    (found,) = answers_of_captures([line], "file")
+    assert found.pieces[0][1].decode() == served_as
+
+
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.mark.parametrize(("sent", "ends"), [(WHOLE, "keep"), (WHOLE[:-1], "hang")])
+def test_a_server_that_had_answered_goes_on_though_the_client_did_not_listen(
+    sent: bytes, ends: str, tmp_path: Path
+) -> None:
+    asked = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+    recorder = Recorder(tmp_path / "run", "run-1", Redactor())
+    recorder.start()
+    for event in events(Raw(asked, sent, "client"), 1, random.Random(1)):
+        recorder.put(msgspec.structs.replace(event, how="rst") if isinstance(event, SideClosed) else event)
+        if isinstance(event, UpstreamConnected):
+            recorder.put(SideClosed(1, event.at_ns, "client", "fin"))
+    recorder.close()
+    exchanges = list(RunReader(tmp_path / "run"))
+    assert [one.end for one in exchanges] == ["client_gone"]
+    assert [one.ended for one in answers_of_run(exchanges)] == [ends]
