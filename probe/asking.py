@@ -80,6 +80,8 @@ class Asker:
     ) -> None:
         self.session = session
         self.base_url = session.base_url(upstream)
+        self.upstream = next((one for one in session.upstreams if one.name == upstream), session.upstreams[0])
+        """The one that is asked."""
         self.budget = budget or Budget()
         self.headers = dict(headers or {})
         self.numbers = numbers or itertools.count(1).__next__

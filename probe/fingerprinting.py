@@ -15,11 +15,13 @@ from results.manifest import Fact, known, unknown
 from stacks.dialects import assemble
 from stacks.serving.base import Answer, Ask, Model, ModelIdentity, ServingStack, Steps, T, with_flags
 from stacks.serving.fingerprint import ASKS, FIRST_ASK, Fingerprint, confirming, fingerprint
+from stacks.serving.launched import is_launch_of
 from stacks.serving.registry import serving_stack
 from stacks.serving.traffic import stack_of_run
 from stacks.serving.weighing import Weighed
 
 _LATE_SECONDS = 15.0
+_MOST_NAMED = 64
 _LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")
 
 
@@ -67,6 +69,12 @@ async def _answers(asker: Asks, asks: Sequence[Ask]) -> dict[str, Answer]:
 
 def launch_command(url: str) -> tuple[str, ...] | str:
     """The command line of the local process that listens at a URL, or the reason why it is not known."""
+    found = launch_listener(url)
+    return found.command if isinstance(found, Listener) else found
+
+
+def launch_listener(url: str) -> Listener | str:
+    """The local process that listens at a URL, or the reason why it is not known."""
     parts = urlsplit(url if "//" in url else f"//{url}")
     try:
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -74,14 +82,13 @@ def launch_command(url: str) -> tuple[str, ...] | str:
         return "the URL has no valid port"
     if parts.hostname not in _LOCAL:
         return "the server is on another host"
-    found = listener_on(port)
-    return found.command if isinstance(found, Listener) else found
+    return listener_on(port)
 
 
 async def identify_model(asker: Asks, stack: ServingStack, model: str, command: Sequence[str] = ()) -> ModelIdentity:
     """What the server tells of a model, completed by its launch command where that is known. Raises as `Asker.ask`."""
     identity = await asker.follow(stack.identity(model), probe="identity")
-    return with_flags(identity, stack.flags(command)) if command else identity
+    return with_flags(identity, stack.flags(command)) if command and is_launch_of(stack.name, command) else identity
 
 
 def recorded_stack(exchanges: Iterable[Exchange]) -> Weighed | None:
@@ -121,6 +128,8 @@ def upstream_facts(server: Server) -> Mapping[str, Fact]:
     if not found.stack:
         return {"stack": unknown(found.what)}
     facts = {"stack": known(found.stack, _evidence(found)), "version": found.version}
+    if server.models:
+        facts["listed_models"] = known([each.name for each in server.models[:_MOST_NAMED]], "the server's model list")
     if server.model:
         facts["model"] = known(server.model, "the server's model list")
     identity = server.identity
@@ -130,6 +139,10 @@ def upstream_facts(server: Server) -> Mapping[str, Fact]:
             "chat_template_hash": identity.template_hash,
             "sampling": identity.sampling,
             "context_length": identity.context_length,
+            "quantization": identity.quantization,
+            "bits_per_weight": identity.bits_per_weight,
+            "parser": identity.parser,
+            "reasoning_parser": identity.reasoning_parser,
         }
     return facts
 

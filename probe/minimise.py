@@ -1,185 +1,36 @@
-"""Make a failing request smaller while it fails in the same way: delta debugging, every step run for real.
+"""Make a failing request smaller while it fails in the same way, every step run for real and within a limit.
 
-The core is a generator without I/O: it yields candidates and is told whether each still fails (A. Zeller,
-R. Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002; removal of complements only). `minimise` drives
-it with an async predicate, within a limit of steps.
+`probe.shrinking` says what to try; `minimise` drives it with an async predicate, `same_fault` makes one that asks a
+server. Nothing is sent that loads, unloads, creates or removes anything.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import copy
 import json
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 from probe.asking import Asker, BudgetSpentError
+from probe.shrinking import shrinking, size_of
+from proxy.classify import Classified, judge
 from proxy.classify.sighted import sighted
+from proxy.exchange_view import view_of
+from proxy.served import UNKNOWN_SERVER, ServerFacts
 from results.exchange import Exchange
+from results.outcomes import Outcome
 from stacks.serving.base import Ask
 
-T = TypeVar("T")
-Place = tuple[str | int, ...]
-Shrinking = Generator[dict[str, Any], bool, dict[str, Any]]
-"""Yields candidates, is sent whether each still fails, returns the smallest that does."""
-
-KEPT_FIELDS = frozenset({"model", "role", "type", "name", "id", "tool_call_id"})
-"""Fields whose texts are not shortened: they name things."""
-SHORT_PIECE = 4
-"""Ends of a text are cut off in pieces down to this many characters."""
-MAX_DEPTH = 60
 STEPS = 200
+SAME_WORDS = 0.5
+"""Share of words that two refusals without a known signature have in common when they are taken for one fault."""
 
+_WORDS = re.compile(r"[^\W\d_]{3,}")
 
-# ---------------------------------------------------------------------- the core
-def ddmin(items: Sequence[T]) -> Generator[list[T], bool, list[T]]:
-    """Take items away while the rest still fails. The result is 1-minimal: none of its items can be taken away alone
-    (where the same candidate always gets the same answer)."""
-    kept = list(items)
-    if kept and (yield []):
-        return []
-    parts = 2
-    while len(kept) >= 2:
-        taken = False
-        for start, end in _cuts(len(kept), parts):
-            candidate = kept[:start] + kept[end:]
-            if candidate and (yield candidate):
-                kept, parts, taken = candidate, max(parts - 1, 2), True
-                break
-        if taken:
-            continue
-        if parts >= len(kept):
-            break
-        parts = min(parts * 2, len(kept))
-    return kept
-
-
-def _cuts(length: int, parts: int) -> list[tuple[int, int]]:
-    bounds = [length * part // parts for part in range(parts + 1)]
-    return [(start, end) for start, end in pairwise(bounds) if end > start]
-
-
-def shrinking(request: Mapping[str, Any]) -> Shrinking:
-    """Candidates for a request that fails: without messages, tools, fields, parts of schemas, ends of texts; again
-    until nothing more can go. Each candidate is smaller (as JSON text) than the smallest that failed before it."""
-    best = copy.deepcopy(dict(request))
-    while True:
-        before = size_of(best)
-        for first in (("tools",), ("messages",)):
-            if isinstance(best.get(first[0]), list):
-                best = yield from _shrink_node(best, first, 0)
-        best = yield from _shrink_node(best, (), 0)
-        if size_of(best) >= before:
-            return best
-
-
-def size_of(request: Any) -> int:
-    """Bytes of a value as JSON text."""
-    return len(json.dumps(request, ensure_ascii=True))
-
-
-def _shrink_node(best: dict[str, Any], place: Place, depth: int) -> Shrinking:
-    """Shrink what stands at a place, then what stands inside of it."""
-    node = value_at(best, place)
-    if depth > MAX_DEPTH:
-        return best
-    if isinstance(node, dict):
-        best = yield from _shrink_children(best, place, list(node), _without_keys)
-        for key in list(value_at(best, place)):
-            best = yield from _shrink_node(best, (*place, key), depth + 1)
-    elif isinstance(node, list):
-        best = yield from _shrink_children(best, place, list(range(len(node))), _only_indexes)
-        for index in range(len(value_at(best, place))):
-            best = yield from _shrink_node(best, (*place, index), depth + 1)
-    elif isinstance(node, str) and not _names_something(place):
-        best = yield from _shrink_text(best, place)
-    return best
-
-
-def _names_something(place: Place) -> bool:
-    return place[-1] in KEPT_FIELDS or "required" in place[-2:-1]
-
-
-def _shrink_children(
-    best: dict[str, Any],
-    place: Place,
-    names: list[Any],
-    keep: Callable[[dict[str, Any], Place, list[Any]], dict[str, Any]],
-) -> Shrinking:
-    whole = best
-    search = ddmin(names)
-    try:
-        kept = next(search)
-        while True:
-            candidate = keep(whole, place, kept)
-            fails = size_of(candidate) < size_of(best) and (yield candidate)
-            best = candidate if fails else best
-            kept = search.send(fails)
-    except StopIteration:
-        return best
-
-
-def _without_keys(request: dict[str, Any], place: Place, kept: list[Any]) -> dict[str, Any]:
-    """The request with only these keys at a place. A property that goes leaves its schema's `required` too."""
-    copied = copy.deepcopy(request)
-    node = value_at(copied, place)
-    gone = [key for key in node if key not in kept]
-    for key in gone:
-        del node[key]
-    if place and place[-1] == "properties":
-        schema = value_at(copied, place[:-1])
-        required = schema.get("required")
-        if isinstance(required, list):
-            schema["required"] = [name for name in required if name not in gone]
-    return copied
-
-
-def _only_indexes(request: dict[str, Any], place: Place, kept: list[Any]) -> dict[str, Any]:
-    copied = copy.deepcopy(request)
-    node = value_at(copied, place)
-    node[:] = [node[index] for index in kept]
-    return copied
-
-
-def _shrink_text(best: dict[str, Any], place: Place) -> Shrinking:
-    """Empty it, else cut pieces off either end, large ones first, as long as that fails."""
-    text = value_at(best, place)
-    if not text:
-        return best
-    emptied = _with_value(best, place, "")
-    if size_of(emptied) < size_of(best) and (yield emptied):
-        return emptied
-    piece = len(text) // 2
-    while piece >= SHORT_PIECE:
-        for part in (text[piece:], text[:-piece]):
-            candidate = _with_value(best, place, part)
-            if part and size_of(candidate) < size_of(best) and (yield candidate):
-                best, text = candidate, part
-                break
-        else:
-            if piece == SHORT_PIECE:
-                break
-            piece = max(piece // 2, SHORT_PIECE)
-            continue
-        piece = min(piece, max(len(text) // 2, SHORT_PIECE))
-    return best
-
-
-def _with_value(request: dict[str, Any], place: Place, value: Any) -> dict[str, Any]:
-    copied = copy.deepcopy(request)
-    value_at(copied, place[:-1])[place[-1]] = value
-    return copied
-
-
-def value_at(request: Any, place: Place) -> Any:
-    """What stands at a path of keys and indexes. Raises KeyError, IndexError."""
-    for step in place:
-        request = request[step]
-    return request
-
-
-# ---------------------------------------------------------------------- for real
 Fails = Callable[[dict[str, Any]], Awaitable[bool]]
 """Runs a request for real and says whether it still fails as the first one did."""
 
@@ -199,14 +50,32 @@ class Minimised:
     stopped: str = ""
 
 
-async def minimise(request: Mapping[str, Any], fails: Fails, *, steps: int = STEPS) -> Minimised:
-    """Shrink a request as far as a number of real runs allows. What the predicate raises is passed on, but for
-    BudgetSpentError, which ends the search with what was reached."""
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """After a step: how many were run, and the size (bytes as JSON) of the smallest request so far."""
+
+    steps: int
+    size: int
+
+
+async def minimise(
+    request: Mapping[str, Any],
+    fails: Fails,
+    *,
+    steps: int = STEPS,
+    tell: Callable[[Progress], None] | None = None,
+    stop: asyncio.Event | None = None,
+) -> Minimised:
+    """Shrink a request as far as a number of real runs allows; `stop` ends it with what was reached, at once.
+
+    What the predicate raises is passed on, but for BudgetSpentError, which ends the search, too.
+    """
     whole = copy.deepcopy(dict(request))
-    search = _Search(fails, steps)
-    best, stopped = whole, ""
+    search = _Search(fails, steps, stop or asyncio.Event())
+    best, stopped, reproduced = whole, "", False
     try:
-        if not await search.run(whole):
+        reproduced = await search.run(whole)
+        if not reproduced:
             size = size_of(whole)
             return Minimised(whole, size, size, search.spent, reproduced=False, stopped="it does not fail again")
         candidates = shrinking(whole)
@@ -214,21 +83,26 @@ async def minimise(request: Mapping[str, Any], fails: Fails, *, steps: int = STE
         while True:
             failed = await search.run(candidate)
             best = candidate if failed else best
+            if tell is not None:
+                tell(Progress(search.spent, size_of(best)))
             candidate = candidates.send(failed)
     except StopIteration:
         pass
     except BudgetSpentError as spent:
         stopped = str(spent)
-    steady = await search.once_more(best)
-    return Minimised(best, size_of(whole), size_of(best), search.spent, steady=steady, stopped=stopped)
+    steady = await search.once_more(best) if reproduced else None
+    return Minimised(
+        best, size_of(whole), size_of(best), search.spent, reproduced=reproduced, steady=steady, stopped=stopped
+    )
 
 
 class _Search:
-    """Runs candidates, each once, within a number of steps."""
+    """Runs candidates, each once, within a number of steps and until it is stopped."""
 
-    def __init__(self, fails: Fails, steps: int) -> None:
+    def __init__(self, fails: Fails, steps: int, stop: asyncio.Event) -> None:
         self._fails = fails
         self._steps = steps
+        self._stop = stop
         self._known: dict[str, bool] = {}
         self.spent = 0
 
@@ -237,32 +111,115 @@ class _Search:
         if key not in self._known:
             if self.spent >= self._steps:
                 raise BudgetSpentError(f"the limit of {self._steps} steps is reached")
+            self._known[key] = await self._run(candidate)
             self.spent += 1
-            self._known[key] = await self._fails(copy.deepcopy(candidate))
         return self._known[key]
 
     async def once_more(self, result: dict[str, Any]) -> bool | None:
         try:
-            return await self._fails(copy.deepcopy(result))
+            return await self._run(result)
         except BudgetSpentError:
             return None
+
+    async def _run(self, candidate: dict[str, Any]) -> bool:
+        """One real run, given up when the search is stopped meanwhile. Raises BudgetSpentError then."""
+        if self._stop.is_set():
+            raise BudgetSpentError("it was interrupted")
+        running = asyncio.ensure_future(self._fails(copy.deepcopy(candidate)))
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                raise BudgetSpentError("it was interrupted")
+            return running.result()
+        finally:
+            for task in (running, stopping):
+                task.cancel()
+                if not task.done():
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await task
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What has to stay the same: the outcome's name, who is at fault, the known signature, and where there is none,
+    most words of what the server said (`None`: not looked at)."""
+
+    name: str
+    at_fault: str | None = None
+    signature: str | None = None
+    words: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, classified: Classified, outcome: Outcome | None = None) -> Fault:
+        """The fault of a judged exchange; `outcome` where a better verdict than its own is known."""
+        found = outcome or classified.outcome
+        return cls(found.name, found.at_fault, found.signature, _said(classified))
+
+    def is_in(self, classified: Classified, outcome: Outcome | None = None) -> bool:
+        """Whether an exchange shows the same fault."""
+        other = Fault.of(classified, outcome)
+        if self.name != other.name or self.at_fault not in (None, other.at_fault):
+            return False
+        if self.signature is not None or self.words is None:
+            return self.signature in (None, other.signature)
+        return other.signature is None and _alike(self.words, other.words)
+
+
+def _said(classified: Classified) -> frozenset[str] | None:
+    """The words of a refusal; None where the answer is none."""
+    errors = classified.facts.assembled.errors
+    if not errors:
+        return None
+    return frozenset(word.lower() for error in errors for word in _WORDS.findall(error.message or ""))
+
+
+def _alike(words: frozenset[str], others: frozenset[str] | None) -> bool:
+    if others is None:
+        return False
+    every = words | others
+    return not every or len(words & others) >= SAME_WORDS * len(every)
+
+
+def same_fault(
+    asker: Asker,
+    path: str,
+    fault: Fault,
+    *,
+    server: ServerFacts = UNKNOWN_SERVER,
+    known_text: str | None = None,
+    seconds: float | None = None,
+    headers: tuple[tuple[str, str], ...] = (),
+    seen: Callable[[dict[str, Any], Exchange], None] | None = None,
+) -> Fails:
+    """A predicate that sends each candidate to `path` and says whether the answer shows `fault`.
+
+    Each answer is judged by itself, as one of `server`. `known_text`: what the model is known to write, for a sighted
+    verdict. `seen` is called with each candidate that fails alike and its exchange.
+    """
+
+    async def fails(candidate: dict[str, Any]) -> bool:
+        ask = Ask("POST", path, candidate, headers=headers, purpose="minimise", generates=True, seconds=seconds)
+        answer = await asker.ask(ask, probe="minimise")
+        exchange = await asker.exchange(answer)
+        asker.forget(answer)
+        if exchange is None:
+            return False
+        classified = judge(view_of(exchange, *server))
+        better = None if known_text is None else sighted(classified.facts, classified.outcome, known_text)
+        alike = fault.is_in(classified, better)
+        if alike and seen is not None:
+            seen(candidate, exchange)
+        return alike
+
+    return fails
 
 
 def fails_alike(
     asker: Asker, path: str, outcome: str, *, known_text: str | None = None, seconds: float | None = None
 ) -> Fails:
-    """A predicate that sends each candidate to `path` and compares the verdict with `outcome` (`layer.code`);
-    `known_text`: what the model is known to write, for a sighted verdict."""
-
-    async def fails(candidate: dict[str, Any]) -> bool:
-        ask = Ask("POST", path, candidate, purpose="minimise", generates=True, seconds=seconds)
-        judged = await asker.judged(await asker.ask(ask, probe="minimise"))
-        if judged is None:
-            return False
-        verdict = judged.outcome if known_text is None else sighted(judged.facts, judged.outcome, known_text)
-        return verdict.name == outcome
-
-    return fails
+    """`same_fault` by the outcome's name (`layer.code`) alone."""
+    return same_fault(asker, path, Fault(outcome), known_text=known_text, seconds=seconds)
 
 
 def recorded_request(exchange: Exchange) -> tuple[str, dict[str, Any]] | None:

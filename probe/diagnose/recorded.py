@@ -27,7 +27,7 @@ class RunSaid:
 
     def add(self, judged: Judged) -> None:
         """Count one attempt; requests that ask for no generation are passed over."""
-        if judged.outcome.name == "ok.service":
+        if judged.aside:
             return
         self.attempts += 1
         self.outcomes[judged.outcome.name] += 1

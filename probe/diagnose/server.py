@@ -24,6 +24,7 @@ from probe.diagnose.who import is_canary, recognise
 from probe.diagnose.words import headline, remedy
 from probe.target import Target
 from proxy.exchange_view import classify_run
+from proxy.served import servers_of
 from proxy.session import RecordingSession, SessionOptions
 from results.exchange import Exchange
 from results.manifest import known
@@ -169,9 +170,10 @@ def _of_run(options: Options) -> tuple[RunSaid | None, Exchange | None]:
         return None, None
     try:
         folder = find(options.run_name)
-        said = run_said(classify_run(RunReader(folder)))
+        said = run_said(classify_run(RunReader(folder), servers_of(folder)))
         if options.attempt is not None:
-            chosen = [one for one in classify_run(RunReader(folder)) if one.attempt == options.attempt]
+            verdicts = classify_run(RunReader(folder), servers_of(folder))
+            chosen = [one for one in verdicts if one.attempt == options.attempt]
             if not chosen:
                 raise DiagnoseError(f"run {options.run_name} has no attempt {options.attempt}")
             said.exemplar = chosen[0]

@@ -7,8 +7,9 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from probe.canary import member_spec
+from probe.describing import here
 from probe.diagnose.diagnosis import Step
-from probe.fingerprinting import launch_command, look_at, upstream_facts
+from probe.fingerprinting import launch_command, look_at
 from stacks.serving.base import Ask
 from stacks.serving.registry import serving_stack
 
@@ -21,14 +22,15 @@ _ANSWER = "[[answer]]"
 async def recognise(triage: Triage, wanted: str | None) -> None:
     """Fill in stack, version, model and its identity."""
     target, found = triage.target, triage.diagnosis
-    upstream = target.asker.session.upstreams[0]
+    upstream = target.asker.upstream
     command = await asyncio.to_thread(launch_command, found.url) if upstream.kind == "url" else ()
     server = await look_at(target.asker, wanted, command if isinstance(command, tuple) else ())
     fingerprint = server.fingerprint
     target.stack = serving_stack(fingerprint.stack or "openai")
     target.version = fingerprint.version
     found.stack, found.version = fingerprint.what, str(fingerprint.version.value or "")
-    target.asker.session.learn(upstream.name, upstream_facts(server))
+    at = found.url if upstream.kind == "url" else ""
+    target.asker.session.learn(upstream.name, await asyncio.to_thread(here, at, server))
     behind = f" behind {fingerprint.gateway}" if fingerprint.gateway else ""
     triage.note(Step("who answers", f"{found.stack} {found.version}".strip() + behind))
     found.notes += fingerprint.notes

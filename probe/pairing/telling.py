@@ -20,7 +20,7 @@ VERSION = 1
 _WIDTH = 100
 _QUOTED = 120
 _QUOTED_LINES = 4
-_STEP_WORDS = {
+STEP_WORDS = {
     "look": "list the folder",
     "write": "write a file",
     "read": "read it back",
@@ -104,7 +104,7 @@ def _server(pairing: Pairing) -> str:
 def _table(steps: tuple[StepSeen, ...]) -> Iterator[str]:
     yield f"  {'step':<30}{'came as written':<17}{'agent did it':<14}attempt"
     for step in steps:
-        name = f"{step.step}: {_STEP_WORDS[step.step]}"
+        name = f"{step.step}: {STEP_WORDS[step.step]}"
         came = "yes" if step.delivered else ("NO" if step.attempt is not None else "-")
         done = "yes" if step.done else ("NO" if step.attempt is not None else "-")
         attempt = "-" if step.attempt is None else str(step.attempt)

@@ -33,6 +33,7 @@ from results.exchange import Exchange
 from results.follow import JournalFollower
 from results.manifest import Fact, known
 from results.reader import RunReader
+from results.whole_files import write_whole
 
 FILE = "pairing.json"
 """Where the whole pairing is kept in its run folder."""
@@ -256,6 +257,4 @@ def _of(exchanges: Sequence[Exchange], upstream: str) -> list[Exchange]:
 def write_pairing(pairing: Pairing) -> None:
     """Keep the whole pairing in its run folder. Raises OSError."""
     assert pairing.run_folder is not None
-    partial = pairing.run_folder / f"{FILE}.tmp"
-    partial.write_text(json.dumps(facts(pairing), ensure_ascii=True, indent=1) + "\n", encoding="utf-8")
-    os.replace(partial, pairing.run_folder / FILE)
+    write_whole(pairing.run_folder / FILE, (json.dumps(facts(pairing), ensure_ascii=True, indent=1) + "\n").encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from probe.asking import Budget, BudgetSpentError
 from probe.known_answer import WEATHER_TOOL
-from probe.minimise import SHORT_PIECE, ddmin, fails_alike, minimise, recorded_request, shrinking, size_of
+from probe.minimise import Fault, Progress, fails_alike, minimise, recorded_request, same_fault
+from probe.shrinking import PROSE, SHORT_PIECE, ddmin, shrinking, size_of
 from stacks.serving.base import Ask
 from tests.support.simulated import GOOD, asking, call, chat_handler, completion, error, http_server
 
@@ -92,10 +94,10 @@ def test_the_one_message_the_one_tool_and_the_one_property_are_found(message: in
     assert fails(request)
     result, _ = driven(shrinking(request), fails)
     assert fails(result)
-    assert set(result) == {"messages", "tools"}
+    assert set(result) == {"model", "messages", "tools", "temperature"}
     assert len(result["messages"]) == len(result["tools"]) == 1
     assert list(result["tools"][0]["function"]["parameters"]["properties"]) == ["thread"]
-    assert len(result["messages"][0]["content"]) < len("needle") + 2 * SHORT_PIECE
+    assert len(result["messages"][0]["content"]) <= max(PROSE, len("needle") + 2 * SHORT_PIECE)
 
 
 def request_of(message: int, tool: int, around: str) -> dict[str, Any]:
@@ -242,4 +244,51 @@ async def test_nothing_to_take_away() -> None:
         return True
 
     assert (await minimise({}, always)).request == {}
-    assert (await minimise({"a": "x" * 50}, always)).request == {}
+    assert (await minimise({"a": "x " * 25}, always)).request == {}
+
+
+async def test_it_is_stopped_in_the_middle_of_a_request_with_what_was_reached() -> None:
+    stop = asyncio.Event()
+    told: list[Progress] = []
+
+    async def fails(candidate: dict[str, Any]) -> bool:
+        if len(told) >= 6:
+            asyncio.get_running_loop().call_soon(stop.set)
+            await asyncio.sleep(60)
+        return "(?=" in json.dumps(candidate)
+
+    found = await asyncio.wait_for(minimise(failing_request(), fails, tell=told.append, stop=stop), 10)
+    assert found.reproduced
+    assert found.stopped == "it was interrupted"
+    assert found.steady is None
+    assert found.after_bytes == told[-1].size < found.before_bytes
+    assert "(?=" in json.dumps(found.request)
+    at_once = await minimise(failing_request(), fails, stop=stop)
+    assert (at_once.reproduced, at_once.steps) == (False, 0)
+
+
+async def test_the_same_outcome_by_another_cause_is_another_fault(tmp_path: Path) -> None:
+    """Simulated: two reasons for one outcome; the second one shows only when the first is taken away."""
+
+    def refuses(body: dict[str, Any]) -> Any:
+        if any(tool.get("function", {}).get("name") == "tool_3" for tool in body.get("tools", [])):
+            return error("Invalid tool definition: the name tool_3 cannot be used on this machine today")
+        return error("messages: text too short") if body["messages"] else completion("Hello.")
+
+    request = request_of(2, 3, "words ")
+    async with http_server(chat_handler(refuses)) as url, asking(url, tmp_path, Budget(requests=300)) as asker:
+        path = "/v1/chat/completions"
+        first = await asker.judged(await asker.ask(_ask(path, request)))
+        other = await asker.judged(await asker.ask(_ask(path, {**request, "tools": []})))
+        assert first is not None
+        assert other is not None
+        assert first.outcome.signature is other.outcome.signature is None
+        fault = Fault.of(first)
+        seen: list[dict[str, Any]] = []
+        fails = same_fault(asker, path, fault, seen=lambda candidate, exchange: seen.append(candidate))
+        found = await minimise(request, fails)
+    assert fault.is_in(first)
+    assert not fault.is_in(other)
+    assert Fault(first.outcome.name).is_in(other) == (first.outcome.name == other.outcome.name)
+    assert [tool["function"]["name"] for tool in found.request["tools"]] == ["tool_3"]
+    assert found.request in seen

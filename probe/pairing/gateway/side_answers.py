@@ -29,7 +29,7 @@ def answer_differences(front: Side, behind: Side) -> list[SideDifference]:
         return [refused]
     if behind.facts.failed or not front.generates or behind.cut:
         return []
-    broken = _broken_off(front, behind) or _unreadable(front, behind)
+    broken = _unreadable(front, behind) or _broken_off(front, behind)
     if broken is not None:
         return [broken]
     return forms_and_contents(front, behind)
@@ -98,7 +98,7 @@ def unreadable(side: Side) -> str:
     response = side.exchange.response
     problems = response.problems if response is not None else []
     coded = [problem for problem in problems if "content-encoding" in problem]
-    wrong = coded if side.exchange.end == "client_gone" else [*coded, *problems]
+    wrong = coded if side.cut or side.exchange.end == "client_gone" else [*coded, *problems]
     return f"the answer cannot be read: {wrong[0]}" if wrong else ""
 
 

@@ -31,13 +31,13 @@ def compare_with_plan(front: Exchange, prose: str, calls: Sequence[Call]) -> lis
     if outer.facts.failed or not outer.facts.status:
         evidence = outer.outcome.evidence[0] if outer.outcome.evidence else outer.facts.cite_head()
         return [SideDifference(outer.outcome.name, outer.outcome.detail, evidence, remedy=outer.outcome.remedy or "")]
+    unread = unreadable(outer)
+    if unread:
+        return [SideDifference("transport.not_http", unread, outer.facts.cite_head())]
     if outer.cut:
         name = outer.outcome.name if outer.outcome.layer == "transport" else "transport.stream_truncated"
         said = f"the answer was broken off after {len(outer.facts.view.wire.response_body)} bytes of its body"
         return [SideDifference(name, said, outer.facts.cite_body())]
-    unread = unreadable(outer)
-    if unread:
-        return [SideDifference("transport.not_http", unread, outer.facts.cite_head())]
     found = forms_and_contents(outer, _perfect(outer, prose, calls))
     found += [difference for difference in arguments_no_text(outer) if difference.code not in {d.code for d in found}]
     return [_alone(difference) for difference in found]

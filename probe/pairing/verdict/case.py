@@ -15,8 +15,8 @@ from probe.pairing.verdict.walk import Asked
 from results.outcomes import Fault, Outcome
 from results.taxonomy import CODES
 from stacks.formats import parser_formats
+from stacks.serving.launch_advice import by_launch
 from stacks.serving.ollama_modes import BUILT_IN
-from stacks.serving.wording import parser_for
 
 BETWEEN = "the server, or whatever stands between"
 DECIDE_BETWEEN = (
@@ -31,6 +31,7 @@ BY_PARSER = frozenset(
 answer where it fails after prose (`middleware/openai.go`; measured on 0.30.8 and 0.32.15)."""
 _GATEWAY_TOO = frozenset(
     {
+        "transport.not_http",
         "transport.reset",
         "transport.stream_truncated",
         "transport.timeout_read",
@@ -205,23 +206,7 @@ class Case:
 
     def _by_flags(self, outcome: Outcome) -> str:
         """What the flags that the server was started with show to be the cause."""
-        if outcome.name not in ("parser.left_as_text", "parser.dropped", "gate.template_flag_missing"):
-            return ""
-        server, title = self.server, self.server.title
-        name = server.serving.name
-        if name == "llamacpp":
-            if server.started_with("--no-jinja"):
-                return f"start {title} with `--jinja` (and without `--no-jinja`)"
-            off = server.started_with("--skip-chat-parsing", "--chat-template", "--chat-template-file")
-            return f"start {title} without `{off}`, so that it reads calls by the model's own template" if off else ""
-        if name == "mlx_server" and server.started_with("--chat-template"):
-            return f"start {title} without `--chat-template`: its parser is inferred from the model's own template"
-        parser = parser_for(name, {"format": self._format})
-        if name == "vllm" and parser:
-            return f"start vLLM with `--enable-auto-tool-choice --tool-call-parser {parser}`"
-        if name == "sglang" and parser:
-            return f"start SGLang with `--tool-call-parser {parser}`"
-        return ""
+        return by_launch(outcome.name, self.server.serving.name, self.server.launch_flags or (), self._format)
 
     def _in_numbers(self, asked: Asked, finding: Finding) -> Finding:
         """A finding on size, said in tokens."""

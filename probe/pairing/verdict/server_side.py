@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stacks.serving.base import ServingStack
+from stacks.serving.launch_advice import started_with
 from stacks.serving.registry import serving_stack
 
 
@@ -53,9 +53,4 @@ class ServerSide:
 
     def started_with(self, *flags: str) -> str:
         """The first of these flags that the server was started with, "" where none was or nothing is known."""
-        return next((flag for flag in flags if flag_in(self.launch_flags or (), flag)), "")
-
-
-def flag_in(flags: Sequence[str], name: str) -> bool:
-    """Whether a launch flag stands in a command line, also as ``name=value`` or ``name value`` in one word."""
-    return any(word == name or word.startswith((f"{name}=", f"{name} ")) for word in flags)
+        return started_with(self.launch_flags or (), *flags)

@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from probe.compare.comparison import Cell, Comparison, across, paper_word, text, turn_text
-from probe.compare.targets import TargetError, distinct, parse_target
+from probe.compare.run import compare
+from probe.compare.targets import TargetError, TargetSpec, distinct, parse_target
+from results.manifest import read_manifest
 from results.outcomes import Outcome
 from results.taxonomy import CODES
+from tests.support.little_servers import as_recorded
+from tests.support.serving import recorded
 
 
 def outcome(name: str, **more: Any) -> Outcome:
@@ -139,3 +143,12 @@ def test_the_papers_words(name: str, calls: bool, said: bool, block: bool, word:
 def test_a_turn_is_text_and_calls() -> None:
     assert turn_text("Hm.", [("f", '{"a":1}')]) == 'Hm.\ncall "f" {"a":1}'
     assert turn_text("", []) == ""
+
+
+async def test_each_target_is_named_in_the_manifest_as_itself(tmp_path: Path) -> None:
+    async with as_recorded(recorded("llamacpp")) as first, as_recorded(recorded("vllm")) as second:
+        targets = [TargetSpec("a", first), TargetSpec("b", second)]
+        await compare(targets, (), out=tmp_path / "run")
+    manifest = read_manifest(tmp_path / "run")
+    assert [manifest.fact("stack", name).value for name in ("t0", "t1")] == ["llamacpp", "vllm"]
+    assert manifest.fact("version", "t1").value == "0.32.0"

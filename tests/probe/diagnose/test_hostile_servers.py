@@ -109,7 +109,7 @@ SERVERS: dict[str, tuple[Callable[[Body], Answered], str, str, str]] = {
     ),
     "a coding that is none": (
         plain(lambda whole: web.Response(body=json.dumps(whole).encode(), headers=LIE)),
-        "protocol.malformed_answer",
+        "transport.not_http",
         "undetermined",
         "--direct",
     ),
