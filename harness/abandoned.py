@@ -10,6 +10,7 @@ from pathlib import Path
 from results.episodes import EpisodeRecord
 from results.reader import JournalMissingError, RunReader
 from results.runs import RECORDINGS
+from results.whole_files import write_whole
 
 MARK = "abandoned.json"
 
@@ -47,6 +48,4 @@ def _of_episodes(recording: Path) -> set[int]:
 
 def _mark(recording: Path, attempts: list[int]) -> None:
     said = {"version": 1, "attempts": attempts, "why": "their episode did not end; they are outside every count"}
-    temporary = recording / f"{MARK}.tmp"
-    temporary.write_text(json.dumps(said) + "\n", encoding="utf-8")
-    temporary.replace(recording / MARK)
+    write_whole(recording / MARK, (json.dumps(said) + "\n").encode())

@@ -8,19 +8,17 @@ known in advance, so a difference is the server's or the harness's.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from harness.conditions import Condition
-from harness.tasks import Task
-from harness.tasks.aggregation import ANSWERS, AggregationTask
-from harness.tasks.chain import ChainTask
-from harness.tasks.single_step import PATH
+from harness.tasks import Call, Task
+from harness.tasks.single_step import SingleStep
 from probe.canary.build import BuiltCanary, ensure_built
 from probe.canary.call_formats import write_call
 from probe.canary.members import hermes_template
-from probe.canary.spec import CanaryError, CanarySpec, Script
+from probe.canary.spec import CanarySpec, Script
+from results.manifest import Fact, known, unknown
 from stacks.locations import canaries_folder
 
 BEHAVIOURS: dict[str, str] = {
@@ -29,11 +27,11 @@ BEHAVIOURS: dict[str, str] = {
     "stops": "makes one call, then ends without answers",
     "never": "makes no call",
     "once": "makes one call, then writes nothing",
+    "pairs": "reads the first file and writes the right answers in one turn, then says that it is done",
 }
 FORMS = ("hermes", "fenced", "bare")
 _STOPPING = "I think this is enough for now."
 _REFUSING = "There is nothing that I would do here."
-Call = tuple[str, Mapping[str, Any]]
 
 
 def form_of(condition: Condition) -> str:
@@ -43,43 +41,46 @@ def form_of(condition: Condition) -> str:
     return "bare" if condition.name == "constrained" else "fenced"
 
 
-def marks_of(behaviour: str, condition: Condition, family: str, seed: int) -> str:
+def marks_of(behaviour: str, condition: Condition, task: Task) -> str:
     """The mark that leads an episode, `{n}` standing for the number of calls that were executed before."""
-    return _mark(behaviour, form_of(condition), family, seed, "{n}")
+    return _mark(behaviour, form_of(condition), task.kind, task.seed, "{n}")
 
 
-def _mark(behaviour: str, form: str, family: str, seed: int, number: int | str) -> str:
-    if behaviour == "does":
-        return f"[[{behaviour}.{form}.{family}.{seed}.{number}]]"
-    return f"[[{behaviour}.{form}.{family}]]" if behaviour == "loops" else f"[[{behaviour}.{form}.{family}.{number}]]"
+def _mark(behaviour: str, form: str, kind: str, seed: int, number: int | str) -> str:
+    if behaviour in ("does", "pairs"):
+        return f"[[{behaviour}.{form}.{kind}.{seed}.{number}]]"
+    return f"[[{behaviour}.{form}.{kind}]]" if behaviour == "loops" else f"[[{behaviour}.{form}.{kind}.{number}]]"
 
 
-def walk_of(task: Task) -> tuple[Call, ...]:
-    """The calls that solve a task, in order. Raises CanaryError for a family that no walk is known for."""
-    if isinstance(task, AggregationTask | ChainTask):
-        first = "regions/region_0.txt" if isinstance(task, AggregationTask) else "orders/order_0.txt"
-        written = {"path": ANSWERS, "content": json.dumps(task.answers)}
-        return (("read_file", {"path": first}), ("write_file", written), ("done", {}))
-    if task.family == "single_step":
-        return ((task.tools[0].name, {"path": PATH}),)
-    if task.family == "submit":
-        return ((task.tools[0].name, {"code": "pass"}),)
-    raise CanaryError(f"no known-answer agent walks the task {task.family!r}")
+def known_texts(behaviour: str, condition: Condition, task: Task) -> Callable[[int], str]:
+    """What a behaviour writes in a task after so many executed calls."""
+    texts = [text for text, _ in _speech(behaviour, form_of(condition), task.walk)]
+    return lambda executed: texts[min(executed, len(texts) - 1)]
 
 
 def agents_spec(tasks: Iterable[Task], name: str = "canary-agents") -> CanarySpec:
     """One model that holds every behaviour in every form for these tasks. Raises CanaryError."""
     writing = _Scripts()
     for task in tasks:
-        walk = walk_of(task)
+        walk = task.walk
         for form in FORMS:
             for behaviour in BEHAVIOURS:
                 for number, script in enumerate(_speech(behaviour, form, walk)):
-                    writing.lead(_mark(behaviour, form, task.family, task.seed, number), *script)
+                    writing.lead(_mark(behaviour, form, task.kind, task.seed, number), *script)
     default = writing.named(_REFUSING, "")
     return CanarySpec(
         name, tuple(writing.scripts.values()), hermes_template(), default=default, triggers=writing.marks, context=32768
     )
+
+
+def agents_facts(behaviour: str) -> dict[str, Fact]:
+    """What a cell of a known-answer agent is bound to in place of its model's file, which is built for the seeds of a
+    run and is another one with one seed more: what the agents write, and how, shown by one task."""
+    example = SingleStep().task(0)
+    said = known(agents_spec([example]).digest(), "SHA-256 of what known-answer agents write in one task")
+    built = unknown("a known-answer agent's file is made for the tasks of its run")
+    named = known(f"canary-{behaviour}", "the grid")
+    return {"model": named, "model_digest": said, "quantization": built, "bits_per_weight": built}
 
 
 def build_agents(tasks: Iterable[Task], folder: Path | None = None) -> BuiltCanary:
@@ -113,8 +114,12 @@ def _speech(behaviour: str, form: str, walk: tuple[Call, ...]) -> list[tuple[str
     # Under a schema the last call is written where prose or the end is forbidden: a stack that enforces it shows by it.
     ending = (last, "") if form == "bare" else (_STOPPING, "")
     nothing = ("", last) if form == "bare" else ("", "")
-    if behaviour == "does":
-        return [(_written(form, call), "") for call in walk]
+    single = [(_written(form, call), "") for call in walk]
+    if behaviour == "does" or (behaviour == "pairs" and form == "bare"):
+        return single
+    if behaviour == "pairs":
+        # A stack that lets only the first call through is led on from there.
+        return [("\n".join(_written(form, call) for call in walk[:2]), ""), *single[1:]]
     if behaviour == "loops":
         return [(first, "")]
     if behaviour == "stops":

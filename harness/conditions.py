@@ -4,6 +4,9 @@
 same text in the prompt, calls read from the answer's text. `constrained`: as text-tools, and the answer is forced into
 the form of a call by a JSON Schema, in the field that each stack takes it in. Sources: S2-09 to S2-11 of the paper's
 facts; the literal texts are ours, and their hash goes into every record.
+
+`raw` is for a model in this process: nothing parses what it writes but the harness, by the declared call formats. Its
+tools are rendered by the model's own template, or (`tools: prompt`) written into the prompt where that renders none.
 """
 
 from __future__ import annotations
@@ -15,10 +18,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.tools import ToolSpec
+from stacks.formats import ParsedCall, Span, format_named
 
-Name = Literal["native", "native+hint", "text-tools", "constrained"]
+Name = Literal["native", "native+hint", "text-tools", "constrained", "raw"]
 Hint = Literal["full", "no-names"]
 """Strength of the text: with the list of allowed names at its end, or without (S2-23)."""
+
+ToolsIn = Literal["request", "prompt"]
 
 TEXTS_VERSION = "1"
 _LEAD = "You can act only by calling a tool. These are the tools:"
@@ -31,6 +37,12 @@ _PROTOCOL = (
 )
 _NAMES = "The name must be one of: {names}. Do not make up other names, and add no words around the object."
 _RESULT = "Result of {name}:\n{text}"
+_RAW_PROTOCOL = (
+    "To call one, write exactly this and nothing else:\n"
+    "{example}\n"
+    "The result comes back in the next message. When everything is done, answer in words, without a call."
+)
+_MORE = "These tools are there now, too:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +51,52 @@ class Condition:
 
     name: Name
     hint: Hint = "full"
+    formats: tuple[str, ...] = ()
+    """Of `raw`: the call formats that the model is known to write (names in `stacks.formats`), the first one first."""
+    tools_in: ToolsIn = "request"
+    """Of `raw`."""
 
     @property
     def label(self) -> str:
         """How it is named in cells and tables."""
+        if self.name == "raw":
+            return f"raw/{'+'.join(self.formats)}" + ("/prompt" if self.tools_in == "prompt" else "")
         return self.name if self.hint == "full" or self.name == "native" else f"{self.name}/{self.hint}"
 
     @property
     def sends_tools(self) -> bool:
         """Whether tools stand in the request."""
-        return self.name.startswith("native")
+        return self.name.startswith("native") or (self.name == "raw" and self.tools_in == "request")
 
     @property
     def digest(self) -> str:
         """SHA-256 (hex) of its literal texts and schema, for an example tool: a changed word is another condition."""
         example = ToolSpec("example", "An example.")
         parts = [TEXTS_VERSION, self.label, self.prompt("TASK", [example]), call_schema([example])]
+        parts += [self.added("TASK", [example])] if self.name == "raw" else []
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def prompt(self, task: str, tools: Sequence[ToolSpec]) -> str:
         """The user's message."""
-        if self.name == "native":
+        if self.name == "native" or (self.name == "raw" and self.tools_in == "request"):
             return task
-        parts = [task, "", _LEAD, *(_described(tool) for tool in tools), "", _PROTOCOL]
-        if self.hint == "full":
+        parts = [task, "", _LEAD, *(_described(tool) for tool in tools), "", self._protocol()]
+        if self.hint == "full" and self.name != "raw":
             parts.append(_NAMES.format(names=", ".join(tool.name for tool in tools)))
         return "\n".join(parts)
+
+    def _protocol(self) -> str:
+        if self.name != "raw":
+            return _PROTOCOL
+        none = Span(0, 0)
+        example = ParsedCall("TOOL", {"ARGUMENT": "VALUE"}, "", none, none, none)
+        return _RAW_PROTOCOL.format(example=format_named(self.formats[0]).render([example]))
+
+    def added(self, said: str, tools: Sequence[ToolSpec]) -> str:
+        """A later message of the user with which tools become available; where requests carry them, they say so."""
+        if self.sends_tools or not tools:
+            return said
+        return "\n".join([said, "", _MORE, *(_described(tool) for tool in tools)])
 
 
 def _described(tool: ToolSpec) -> str:
@@ -170,8 +202,12 @@ def history_after(
 ) -> list[dict[str, Any]]:
     """The messages that follow an assistant's turn: what it said, and what its calls gave.
 
-    `as_text`: the calls were read from the text; then their results go back as one user message.
+    `as_text`: the calls were read from the text; then their results go back as one user message. Under `raw` the text
+    itself holds the calls, and each result is a message of a tool where the template knows tools.
     """
+    if condition.name == "raw" and condition.sends_tools:
+        results = [{"role": "tool", "name": call.name, "content": call.result} for call in calls]
+        return [{"role": "assistant", "content": text or ""}, *results]
     if as_text or not condition.sends_tools:
         said = "\n\n".join(_RESULT.format(name=call.name, text=call.result) for call in calls)
         return [{"role": "assistant", "content": text or ""}, {"role": "user", "content": said}]

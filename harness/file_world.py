@@ -12,6 +12,8 @@ from harness.tools import ToolResult, ToolSpec, arguments
 MOST_BYTES = 4 << 20
 """What all files of a world may hold together: a model in a loop must not fill the memory."""
 MOST_HITS = 50
+MOST_PATH = 1000
+"""Characters of a path that a tool makes."""
 
 LIST = ToolSpec("list_dir", "List the entries of a directory.", arguments({"path": "directory, '.' for the root"}))
 READ = ToolSpec("read_file", "Read a text file.", arguments({"path": "file to read"}))
@@ -58,27 +60,29 @@ class FileWorld:
 
     def list_dir(self, path: str = ".") -> ToolResult:
         """Names below a directory, one a line; folders end in `/`."""
-        place = _clean(path)
+        place = clean_path(path)
         inside = [name for name in sorted(self.files) if not place or name.startswith(f"{place}/")]
         if not inside and place:
-            return _no_such("directory", path)
+            return no_such("directory", path)
         start = len(place) + 1 if place else 0
         entries = dict.fromkeys(_entry(name[start:]) for name in inside)
         return ToolResult("\n".join(entries) or "(empty)")
 
     def read_file(self, path: str) -> ToolResult:
         """The file's text."""
-        place = _clean(path)
+        place = clean_path(path)
         if place not in self.files:
-            return _no_such("file", path)
+            return no_such("file", path)
         self.read.append(place)
         return ToolResult(self.files[place])
 
     def write_file(self, path: str, content: str) -> ToolResult:
         """Replace a file, or make a new one."""
-        place = _clean(path)
+        place = clean_path(path)
         if not place or any(name.startswith(f"{place}/") for name in self.files):
             return ToolResult(f"{path} is a directory", failed=True)
+        if len(place) > MOST_PATH:
+            return ToolResult(f"a path has {MOST_PATH} characters at most", failed=True)
         held = sum(len(text) for name, text in self.files.items() if name != place)
         if held + len(content) > MOST_BYTES:
             return ToolResult(f"no space left: this world holds {MOST_BYTES} bytes at most", failed=True)
@@ -89,7 +93,7 @@ class FileWorld:
 
     def search(self, text: str, path: str = ".") -> ToolResult:
         """Lines that contain a text, as `file:number: line`."""
-        place = _clean(path)
+        place = clean_path(path)
         hits = [
             f"{name}:{number}: {line}"
             for name, content in sorted(self.files.items())
@@ -111,7 +115,7 @@ def _entry(rest: str) -> str:
     return name + slash
 
 
-def _clean(path: str) -> str:
+def clean_path(path: str) -> str:
     """A path inside the world: `./a//b/../c` is `a/c`, and `..` above the root stays at the root."""
     parts: list[str] = []
     for part in path.replace("\\", "/").split("/"):
@@ -122,5 +126,5 @@ def _clean(path: str) -> str:
     return "/".join(parts)
 
 
-def _no_such(kind: str, path: str) -> ToolResult:
+def no_such(kind: str, path: str) -> ToolResult:
     return ToolResult(f"no {kind} {path!r}; list_dir shows what is there", failed=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from harness.canary_agents import marks_of
+from harness.canary_agents import agents_facts, known_texts, marks_of
 from harness.conditions import Condition, Endpoint, endpoint_for
+from harness.dense import known_agents
+from harness.dense.family import DenseTask
 from harness.episode import Setting
 from harness.grid import Grid, Target, TaskRow, family_of
-from harness.tasks import TaskFamily
+from harness.places import Place
+from harness.tasks import Task, TaskFamily
 from results.episodes import CellKey, CellPlan
 from results.manifest import Fact, known
 
@@ -22,6 +25,8 @@ _OF_SERVER = (
     "model",
     "model_digest",
     "quantization",
+    "bits_per_weight",
+    "parser",
     "chat_template_hash",
     "context_length",
     "sampling",
@@ -40,7 +45,12 @@ class Cell:
     seeds: tuple[int, ...]
     repeats: int
 
-    def places(self) -> Iterator[tuple[CellKey, int, int]]:
+    @property
+    def declared(self) -> int:
+        """How many episodes the grid declares."""
+        return len(self.seeds) * self.repeats
+
+    def places(self) -> Iterator[Place]:
         """Every episode that the grid declares: cell, seed, repeat; all seeds once before any is repeated."""
         for repeat in range(self.repeats):
             for seed in self.seeds:
@@ -78,6 +88,11 @@ def plan_of(grid: Grid, cell: Cell, server: Mapping[str, Fact]) -> CellPlan:
     """What the cell is bound to: the server as it was found, the literal texts, the task, and how answers are drawn."""
     facts = {name: server[name] for name in _OF_SERVER if name in server}
     limits, target = grid.limits_of(cell.family), cell.target
+    task = cell.family.task(cell.seeds[0], cell.row.size)
+    if target.up and isinstance(task, DenseTask) and target.canary:
+        facts |= known_agents.agents_facts(target.canary, task)
+    elif target.up and target.canary:
+        facts |= agents_facts(target.canary)
     facts |= {
         "harness": known(HARNESS_VERSION, "stacktap"),
         "condition_text": known(cell.condition.digest, "SHA-256 of the literal texts"),
@@ -91,7 +106,7 @@ def plan_of(grid: Grid, cell: Cell, server: Mapping[str, Fact]) -> CellPlan:
         "top_p": known(grid.sampling.top_p, "the grid"),
         "max_tokens": known(grid.sampling.max_tokens, "the grid"),
         "decoder_seed": known(grid.sampling.decoder_seed, "the grid"),
-        "tools": known(len(cell.family.task(cell.seeds[0], cell.row.size).tools), "the task"),
+        "tools": known(len(task.tools), "the task"),
         "system_prompt": known(False, "the harness sends none"),
         "asked": known([target.api, target.canary, list(target.flags)], "the grid"),
     }
@@ -104,15 +119,27 @@ def endpoint_of(cell: Cell, stack: str, model: str) -> Endpoint:
     return endpoint_for(stack, name, native_ollama=cell.target.api == "ollama")
 
 
-def setting_of(grid: Grid, cell: Cell, plan: CellPlan, endpoint: Endpoint, seed: int) -> Setting:
+def _leading(canary: str, condition: Condition, task: Task) -> tuple[str, Callable[[int], str] | None]:
+    """The marks that lead a known-answer agent, and what it is known to write where the loop asks for that."""
+    if not canary:
+        return "", None
+    if canary in known_agents.BEHAVIOURS:
+        texts = known_agents.known_texts(canary, task.item) if isinstance(task, DenseTask) else None
+        return known_agents.marks(canary, task.family), texts
+    return marks_of(canary, condition, task), known_texts(canary, condition, task)
+
+
+def setting_of(grid: Grid, cell: Cell, plan: CellPlan, endpoint: Endpoint, task: Task, *, repeat: int = 0) -> Setting:
     """How an episode of a cell is run."""
+    marks, texts = _leading(cell.target.canary, cell.condition, task)
     return Setting(
         cell=cell.key,
         endpoint=endpoint,
         condition=cell.condition,
-        sampling=grid.sampling_of(seed),
+        sampling=grid.sampling_of(task.seed, repeat),
         limits=grid.limits_of(cell.family),
-        marks=marks_of(cell.target.canary, cell.condition, cell.family.name, seed) if cell.target.canary else "",
         withheld=cell.row.withheld,
         plan=plan.digest,
+        marks=marks,
+        known=texts,
     )

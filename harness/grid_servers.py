@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from harness.canary_agents import build_agents
+from harness.dense import known_agents
+from harness.dense.family import DenseTask
 from harness.digests import model_digest
-from harness.grid import Target
+from harness.grid import IN_PROCESS, Target
 from harness.grid_cells import Cell
-from probe.fingerprinting import Server, upstream_facts
+from probe.asking import Asker
+from probe.describing import described, hashed, lacks_digest, merged, with_template
+from probe.fingerprinting import Server
 from probe.known_answer import model_for
+from probe.local_server import in_process_facts
+from proxy.session import RecordingSession
 from results.manifest import Fact
 from stacks.launching.launch import LaunchOptions, running_server_async
 from stacks.stack_names import stack_name
 
-IN_PROCESS = {"mlx_inprocess": "mlx", "llamacpp_inprocess": "llamacpp"}
-"""Engines that run in this process instead of a server: their name as `up`, and the prefix of their upstream."""
 
+async def identified(
+    asker: Asker, session: RecordingSession, target: Target, stated: Mapping[str, Fact]
+) -> tuple[Server, dict[str, Fact]]:
+    """A running server and what is known of it by the names of facts; `stated` is what its start told already.
 
-def server_facts(server: Server) -> dict[str, Fact]:
-    """What was found out of a running server, its quantisation included, by the names of facts."""
-    known = dict(upstream_facts(server))
-    if server.identity is not None:
-        known["quantization"] = server.identity.quantization
-    return known
+    Waits for the hash of a local model's file: nothing is measured yet. Raises as `Asker.ask`.
+    """
+    upstream = session.upstreams[0]
+    url = upstream.display if upstream.kind == "url" else ""
+    server, facts, listener = await described(asker, url, target.model or None, sparing=False)
+    if listener is not None and lacks_digest(facts) and "model_digest" not in stated:
+        facts |= await asyncio.to_thread(hashed, listener)
+    if upstream.kind != "url":
+        engine = await asyncio.to_thread(in_process_facts, upstream.kind, upstream.location)
+        facts = merged(facts, with_template(engine))
+    return server, {**facts, **stated}
 
 
 async def start_target(target: Target, cells: list[Cell], standing: AsyncExitStack) -> tuple[str, dict[str, Fact]]:
@@ -47,9 +61,10 @@ async def start_target(target: Target, cells: list[Cell], standing: AsyncExitSta
 
 def _canary(target: Target, cells: list[Cell]) -> Path:
     """The file or folder of the known-answer agents for these cells. Raises CanaryError, OSError."""
-    instances = dict.fromkeys((cell.row.family, cell.row.size, seed) for cell in cells for seed in cell.seeds)
-    families = {cell.row.family: cell.family for cell in cells}
-    built = build_agents(families[family].task(seed, size) for family, size, seed in instances)
+    instances = {(cell.row.label, seed): cell for cell in cells for seed in cell.seeds}
+    tasks = [cell.family.task(seed, cell.row.size) for (_, seed), cell in instances.items()]
+    items = [task for task in tasks if isinstance(task, DenseTask)]
+    built = known_agents.build_agents(target.canary, items) if items else build_agents(tasks)
     return model_for(_stack(target), built.folder, built.gguf)
 
 

@@ -4,17 +4,26 @@ most three calls three times over, or many calls of which none is new (a world t
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-TIMES = 3
-LONGEST_CYCLE = 3
-STANDSTILL = 12
-"""Calls in a row of which none is new. The sources give no number; this one is ours."""
+from dataclasses import dataclass
 
 
-def goes_in_circles(calls: Sequence[tuple[str, str]]) -> bool:
+@dataclass(frozen=True, slots=True)
+class LoopRule:
+    """`times` is how often a cycle of at most `longest_cycle` calls comes; `standstill` is how many calls in a row are
+    none of them new. The sources give no number for the last one; this one is ours."""
+
+    times: int = 3
+    longest_cycle: int = 3
+    standstill: int = 12
+
+
+RULE = LoopRule()
+
+
+def goes_in_circles(calls: Sequence[tuple[str, str]], rule: LoopRule = RULE) -> bool:
     """`calls` are (tool, canonical arguments) of one episode, in order."""
-    for length in range(1, LONGEST_CYCLE + 1):
-        size = length * TIMES
+    for length in range(1, rule.longest_cycle + 1):
+        size = length * rule.times
         for start in range(len(calls) - size + 1):
             cycle = calls[start : start + length]
             if all(calls[start + at] == cycle[at % length] for at in range(size)):
@@ -24,6 +33,6 @@ def goes_in_circles(calls: Sequence[tuple[str, str]]) -> bool:
     for call in calls:
         still = still + 1 if call in seen else 0
         seen.add(call)
-        if still >= STANDSTILL:
+        if still >= rule.standstill:
             return True
     return False

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from harness.conditions import Condition, call_schema
+from harness.raw_calls import read_raw
 from harness.text_calls import PARSER, calls_in_text
 from harness.tools import ToolSpec
 from proxy.classify.facts import Facts
@@ -24,6 +25,8 @@ from stacks.formats.check import check_arguments
 
 IGNORED = "schema_ignored"
 """Label of a turn whose answer does not follow the schema that the stack was given: it was not enforced."""
+CUT = "cut"
+"""Label of a turn whose text its budget of tokens ended."""
 MODEL_CODES: dict[str, str] = {
     "unknown_tool": "unknown_tool",
     "withheld_tool": "withheld_tool",
@@ -66,6 +69,15 @@ class Offer:
 
     tools: Sequence[ToolSpec]
     withheld: Collection[str] = ()
+    hidden: Sequence[ToolSpec] = ()
+    """The tools behind the names in `withheld`, where they are known: a call to one of them can then be recognised."""
+    refuses_misfits: bool = True
+    """Whether a call whose arguments do not fit the schema is kept from the world."""
+
+    @property
+    def everything(self) -> tuple[ToolSpec, ...]:
+        """What is offered, and what is withheld."""
+        return (*self.tools, *self.hidden)
 
     def checked(self, name: str, arguments: Any, call_id: str = "") -> HeardCall:
         """A call against the offer."""
@@ -86,17 +98,19 @@ class Offer:
 
 def heard(condition: Condition, offer: Offer, facts: Facts, outcome: Outcome, *, acted: bool) -> Heard:
     """Take one answer. `acted`: a call was executed before in this episode, so that prose may be a final answer."""
+    if condition.name == "raw":
+        return _heard_raw(condition, offer, facts, outcome, acted=acted)
     if condition.sends_tools:
         return _heard_native(offer, facts, outcome, acted=acted)
     if not _came(outcome):
         return Heard(outcome, facts.text)
     found = _heard_text(offer, facts, outcome, acted=acted)
-    if condition.name == "constrained" and outcome.layer != "truncation" and not _follows_schema(facts.text, offer):
+    if condition.name == "constrained" and outcome.layer != "truncation" and not follows_schema(facts.text, offer):
         found.labels[IGNORED] = "yes"
     return found
 
 
-def _follows_schema(text: str, offer: Offer) -> bool:
+def follows_schema(text: str, offer: Offer) -> bool:
     """Whether an answer is what the schema of a call asks for: that and nothing around it."""
     try:
         value = json.loads(text)
@@ -160,6 +174,33 @@ def _heard_text(offer: Offer, facts: Facts, outcome: Outcome, *, acted: bool) ->
         return Heard(outcome, text)
     code = ("ok", "final_answer") if acted else ("model", "no_call")
     return Heard(_of(outcome, *code, "prose"), text)
+
+
+def _heard_raw(condition: Condition, offer: Offer, facts: Facts, outcome: Outcome, *, acted: bool) -> Heard:
+    cut = outcome.layer == "truncation"
+    if not (_came(outcome) or cut or outcome.layer == "nonresponse"):
+        return Heard(outcome, facts.text)
+    return hear_raw(condition.formats, offer, facts.text, outcome, acted=acted)
+
+
+def hear_raw(formats: Sequence[str], offer: Offer, text: str, outcome: Outcome, *, acted: bool) -> Heard:
+    """A model's raw text: no server stands between, so that what is missing or broken in it is the model's. `outcome`
+    is the classifier's on the exchange. Raises KeyError for an unknown format."""
+    cut = outcome.layer == "truncation"
+    found = read_raw(text, [tool.as_function() for tool in offer.everything], formats)
+    calls = tuple(offer.checked(call.name, call.arguments) for call in found.calls)
+    labels = {CUT: "yes"} if cut else {}
+    if calls:
+        worst = next((call for call in calls if call.verdict != "valid"), None)
+        name = ("ok", "text_call") if worst is None else ("model", MODEL_CODES[worst.verdict])
+        judged = _of(outcome, *name, worst.problem if worst else found.problem, wrote="" if worst else "valid_call")
+        return Heard(judged, text, calls, "text", found.recovered, labels=labels)
+    if found.problem:
+        judged = _of(outcome, "model", "malformed_call", found.problem)
+        return Heard(judged, text, problem=found.problem, labels=labels)
+    code = ("ok", "final_answer") if acted and text.strip() else ("model", "no_call")
+    said = "prose" if text.strip() else "nothing was written"
+    return Heard(_of(outcome, *code, f"{said}, cut by its budget" if cut else said), text, labels=labels)
 
 
 _NO_CALL = "prose, and the task needs a call; whether the tools stand in the rendered prompt is not told by the answer"

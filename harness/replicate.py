@@ -11,6 +11,7 @@ import msgspec
 
 from harness.grid import Grid, LimitsRow, SamplingRow, Target, TaskRow
 from harness.grid_run import GridRun, run_grid
+from harness.kits import OWN, PAPER
 from harness.telling import Told, told
 from results.statistics.grid import RandomNumbers
 from results.statistics.turns import LabelSet
@@ -18,7 +19,12 @@ from results.tables.published import paper_grid
 from results.tables.replication import Row, replication_table, rows, scope_lines
 
 AGENTIC = ("native", "native+hint", "text-tools")
-TASKS = {"submit": "humaneval6", "single_step": "single_step_constrained"}
+TASKS = {
+    "submit": "humaneval6",
+    "single_step": "single_step_constrained",
+    f"aggregation-{PAPER.name}": "aggregation",
+    f"chain-{PAPER.name}": "chain",
+}
 """Our names of tasks, where the paper has others."""
 TRIALS = {"submit": 6, "single_step": 8}
 TOO_LARGE = ("qwen2.5-coder:7b", "qwen2.5-coder:14b", "deepseek-v4-flash")
@@ -34,14 +40,15 @@ CPU-feasible: {models}"""
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much of the published grid is run: the first so many seeds and trials, the caps. The paper's: 8 and 4 seeds,
-    40 turns, 32,768 tokens."""
+    """How much of the published grid is run: the first so many seeds and trials, the caps, and which tools the agentic
+    tasks have. The paper's: 8 and 4 seeds, 40 turns, 32,768 tokens, the sixteen tools of `paper-compat`."""
 
     seeds: int = 8
     turns: int = 40
     max_tokens: int = 1024
     attempt_seconds: float = 120.0
     problems: str = ""
+    tools: str = OWN.name
 
 
 def published_models() -> tuple[str, ...]:
@@ -73,8 +80,8 @@ def grids_of(targets: Iterable[Target], size: Size) -> list[Grid]:
     sampling = SamplingRow(temperature=1.0, top_p=1.0, max_tokens=size.max_tokens)
     limits = LimitsRow(turns=size.turns, attempt_seconds=size.attempt_seconds)
     agentic = (
-        TaskRow("aggregation", seeds=paper.aggregation_seeds[: size.seeds]),
-        TaskRow("chain", seeds=paper.chain_seeds[: size.seeds]),
+        TaskRow("aggregation", seeds=paper.aggregation_seeds[: size.seeds], tools=size.tools),
+        TaskRow("chain", seeds=paper.chain_seeds[: size.seeds], tools=size.tools),
     )
     base = Grid(targets=tuple(targets), tasks=agentic, conditions=AGENTIC, sampling=sampling, limits=limits)
     trials = {name: tuple(range(min(count, size.seeds))) for name, count in TRIALS.items()}

@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from harness.abandoned import recordings_of
+from harness.dense.again import contradictions
+from harness.dense.comparable import unequal
 from harness.grid_run import GridRun
 from harness.reading import IGNORED
 from results.episode_journal import EpisodeReader
@@ -49,8 +51,11 @@ def told(folder: Path, *, words: LabelSet = "own", rng: RandomNumbers = "cell", 
             ignored[episode.cell.title] = ignored.get(episode.cell.title, 0) + count
     plans = dict(reader.plans)
     found = violations(EpisodeReader(folder), plans, reader.earlier_plans) + reader.problems.said()
+    if not plans and not runs:
+        found.append("no cell was begun: nothing was run")
     missing = [entry.name for entry in recordings_of(folder) if not (entry / "run.json").is_file()]
     found += [f"recording {name} has no manifest (run.json)" for name in missing]
+    found += contradictions(folder) + unequal(plans)
     cells = counter.statistics(plans, rng=rng, models=models)
     return Told(folder, reader.run, cells, plans, found, ignored, _repeated(plans, runs))
 

@@ -1,14 +1,22 @@
-"""Task families by name. Adding one: its module, and its class in `FAMILIES`."""
+"""Task families by name. Adding one: its module in this folder, with the family as `FAMILY`."""
 
 from __future__ import annotations
 
-from harness.tasks.aggregation import Aggregation
-from harness.tasks.base import Ended, Judgement, Task, TaskFamily, World
-from harness.tasks.chain import Chain
-from harness.tasks.single_step import SingleStep
-from harness.tasks.submit import Submit
+import importlib
+import pkgutil
+from collections.abc import Iterator
 
-FAMILIES: dict[str, TaskFamily] = {family.name: family for family in (Aggregation(), Chain(), SingleStep(), Submit())}
+from harness.tasks.base import Call, Ended, Judgement, Task, TaskFamily, World
+
+
+def _families() -> Iterator[TaskFamily]:
+    for module in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name):
+        family: TaskFamily | None = getattr(importlib.import_module(f"{__name__}.{module.name}"), "FAMILY", None)
+        if family is not None:
+            yield family
+
+
+FAMILIES: dict[str, TaskFamily] = {family.name: family for family in _families()}
 
 
 def family_named(name: str) -> TaskFamily:
@@ -19,4 +27,4 @@ def family_named(name: str) -> TaskFamily:
         raise KeyError(f"no task family {name!r}; there are {', '.join(FAMILIES)}") from None
 
 
-__all__ = ["FAMILIES", "Ended", "Judgement", "Task", "TaskFamily", "World", "family_named"]
+__all__ = ["FAMILIES", "Call", "Ended", "Judgement", "Task", "TaskFamily", "World", "family_named"]

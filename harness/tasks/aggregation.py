@@ -9,16 +9,11 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from harness.file_world import FILE_TOOLS, FileWorld
-from harness.tasks.base import Ended, Judgement, World
-from harness.tasks.scoring import declared_answers, judged_values
-from harness.tools import ToolSpec
+from harness.tasks.file_task import ANSWERS, FileFamily, FileTask
 
-ANSWERS = "answers.json"
 TIERS = ("gold", "silver", "bronze")
-TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +44,13 @@ def answers_of(regions: tuple[Region, ...]) -> dict[str, float]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class AggregationTask:
+@dataclass(frozen=True)
+class AggregationTask(FileTask):
     """One instance."""
 
-    seed: int
-    regions: tuple[Region, ...]
-    family: str = "aggregation"
-    single_turn: bool = False
+    family: ClassVar[str] = "aggregation"
 
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        """The tools of the file world."""
-        return FILE_TOOLS
+    regions: tuple[Region, ...]
 
     @property
     def prompt(self) -> str:
@@ -79,21 +68,18 @@ class AggregationTask:
 
     @property
     def answers(self) -> dict[str, float]:
-        """What must stand in the file."""
+        """Each counts a quarter."""
         return answers_of(self.regions)
 
-    def world(self) -> FileWorld:
-        """One file a region."""
-        return FileWorld({f"regions/region_{number}.txt": _text(region) for number, region in enumerate(self.regions)})
+    @property
+    def files(self) -> dict[str, str]:
+        """One a region."""
+        return {f"regions/region_{number}.txt": _text(region) for number, region in enumerate(self.regions)}
 
-    def judge(self, world: World, ended: Ended) -> Judgement:
-        """Each question counts a quarter."""
-        assert isinstance(world, FileWorld)
-        needed = [name for name in self.world().files if name.startswith("regions/")]
-        read = set(world.read)
-        progress = sum(name in read for name in needed) / len(needed)
-        found = declared_answers(world.files.get(ANSWERS))
-        return judged_values(self.answers, found, progress, TOLERANCE, worked=bool(world.read or world.written))
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """All."""
+        return tuple(self.files)
 
 
 def _text(region: Region) -> str:
@@ -101,7 +87,7 @@ def _text(region: Region) -> str:
     return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
 
 
-class Aggregation:
+class Aggregation(FileFamily):
     """The family."""
 
     name = "aggregation"
@@ -113,4 +99,7 @@ class Aggregation:
         count = 8 if size is None else size
         if count < 1:
             raise ValueError(f"a task over {count} regions cannot be made; give 1 or more")
-        return AggregationTask(seed, draw_regions(seed, count))
+        return AggregationTask(seed, draw_regions(seed, count), kit=self.kit)
+
+
+FAMILY = Aggregation()

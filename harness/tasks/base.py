@@ -1,16 +1,18 @@
 """What a task family is: from a seed to a task, whose world runs tools and whose oracle judges what was left.
 
-A family is one module: a class with a name, a version (part of every hash: change it with the texts or the generator),
-a turn cap, and `task(seed, size)`. `harness.tasks` lists them.
+A family is one module of this folder: a class with a name, a version (part of every hash: change it with the texts or
+the generator), a turn cap and `task(seed, size)`, and its instance as `FAMILY`, by which it is found. `file_task` and
+`single_call` are frames for the usual kinds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from harness.tools import ToolResult, ToolSpec
+from results.episodes import TurnRecord
 
 
 class World(Protocol):
@@ -36,15 +38,23 @@ class Judgement:
     score: float
     progress: float
     said: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Words of other taxonomies that need the whole episode, and what other oracles say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How an episode came to its end, for the oracle: the last text that the model wrote, and every call it made that
-    was valid (name, arguments)."""
+    """How an episode came to its end, for the oracle: the last text that the model wrote, every call it made that was
+    valid (name, arguments), its turns, and whether a cap ended it."""
 
     text: str = ""
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    turns: tuple[TurnRecord, ...] = ()
+    capped: bool = False
+
+
+Call = tuple[str, Mapping[str, Any]]
+"""A tool and its arguments."""
 
 
 class Task(Protocol):
@@ -53,6 +63,12 @@ class Task(Protocol):
     @property
     def family(self) -> str:
         """Name of its family."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """The family, with what else tells its calls from those of other tasks: names a known-answer agent's marks
+        (letters, digits and `_`)."""
         ...
 
     @property
@@ -75,6 +91,11 @@ class Task(Protocol):
         """Whether one answer ends it."""
         ...
 
+    @property
+    def walk(self) -> tuple[Call, ...]:
+        """Calls that solve it, in order: what a known-answer agent makes."""
+        ...
+
     def world(self) -> World:
         """A fresh world; no two episodes share one."""
         ...
@@ -87,9 +108,20 @@ class Task(Protocol):
 class TaskFamily(Protocol):
     """Makes tasks of one kind."""
 
-    name: str
-    version: str
-    turn_cap: int
+    @property
+    def name(self) -> str:
+        """How grids name it."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Changes with its texts and its generator."""
+        ...
+
+    @property
+    def turn_cap(self) -> int:
+        """Assistant turns before an episode is ended (of tasks in which the user speaks several times: for each)."""
+        ...
 
     def task(self, seed: int, size: int | None = None) -> Task:
         """The task of a seed; `size` of None is the family's own. Raises ValueError for a size that it cannot make."""

@@ -9,14 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
-from harness.file_world import FILE_TOOLS, FileWorld
-from harness.tasks.base import Ended, Judgement, World
-from harness.tasks.scoring import declared_answers, judged_values
-from harness.tools import ToolSpec
+from harness.tasks.file_task import ANSWERS, FileFamily, FileTask
 
-ANSWERS = "answers.json"
-TOLERANCE = 0.01
 DECOYS = 2
 FILLER_WORDS = 120
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -68,19 +64,13 @@ def _codes(stream: random.Random) -> Callable[[], str]:
     return fresh
 
 
-@dataclass(frozen=True, slots=True)
-class ChainTask:
+@dataclass(frozen=True)
+class ChainTask(FileTask):
     """One instance."""
 
-    seed: int
-    links: tuple[Link, ...]
-    family: str = "chain"
-    single_turn: bool = False
+    family: ClassVar[str] = "chain"
 
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        """The tools of the file world."""
-        return FILE_TOOLS
+    links: tuple[Link, ...]
 
     @property
     def prompt(self) -> str:
@@ -96,10 +86,11 @@ class ChainTask:
 
     @property
     def answers(self) -> dict[str, float]:
-        """What must stand in the file."""
+        """One an order."""
         return {f"order_{number}": link.total for number, link in enumerate(self.links)}
 
-    def world(self) -> FileWorld:
+    @property
+    def files(self) -> dict[str, str]:
         """Four folders; decoys are chains that no order uses."""
         files: dict[str, str] = {}
         for number, link in enumerate(self.links):
@@ -113,16 +104,13 @@ class ChainTask:
             )
             filler = " ".join(stream.choice(_FILLER) for _ in range(FILLER_WORDS))
             files |= {name: f"{text}# {filler}\n" for name, text in _chain_files(decoy).items()}
-        return FileWorld(files)
+        return files
 
-    def judge(self, world: World, ended: Ended) -> Judgement:
-        """Each order counts alike."""
-        assert isinstance(world, FileWorld)
-        needed = {f"orders/order_{number}.txt" for number in range(len(self.links))}
-        needed |= {name for link in self.links for name in _chain_files(link)}
-        progress = len(needed & set(world.read)) / len(needed)
-        found = declared_answers(world.files.get(ANSWERS))
-        return judged_values(self.answers, found, progress, TOLERANCE, worked=bool(world.read or world.written))
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The orders, and every file of their chains."""
+        orders = [f"orders/order_{number}.txt" for number in range(len(self.links))]
+        return (*orders, *(name for link in self.links for name in _chain_files(link)))
 
 
 def _chain_files(link: Link) -> dict[str, str]:
@@ -133,7 +121,7 @@ def _chain_files(link: Link) -> dict[str, str]:
     }
 
 
-class Chain:
+class Chain(FileFamily):
     """The family."""
 
     name = "chain"
@@ -145,4 +133,7 @@ class Chain:
         count = 6 if size is None else size
         if count < 1:
             raise ValueError(f"a task over {count} orders cannot be made; give 1 or more")
-        return ChainTask(seed, draw_links(seed, count))
+        return ChainTask(seed, draw_links(seed, count), kit=self.kit)
+
+
+FAMILY = Chain()

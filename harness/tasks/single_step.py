@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from harness.file_world import FileWorld
 from harness.tasks.base import Ended, Judgement, World
+from harness.tasks.single_call import SingleCallTask, without_size
 from harness.tools import ToolSpec, arguments
 
 TOOL = ToolSpec("filesystem_list_directory", "List the entries of a directory.", arguments({"path": "directory"}))
 PATH = "./project/regions"
 
 
-@dataclass(frozen=True, slots=True)
-class SingleStepTask:
+@dataclass(frozen=True)
+class SingleStepTask(SingleCallTask):
     """One trial: all are alike, the seed only tells them apart."""
 
-    seed: int
-    family: str = "single_step"
-    single_turn: bool = True
-
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        """The one tool."""
-        return (TOOL,)
+    family: ClassVar[str] = "single_step"
+    tool: ClassVar[ToolSpec] = TOOL
 
     @property
     def prompt(self) -> str:
         """What the user asks."""
         return f"Call {TOOL.name} on {PATH}"
+
+    @property
+    def right(self) -> dict[str, str]:
+        """The path of the question."""
+        return {"path": PATH}
 
     def world(self) -> FileWorld:
         """A folder to be listed."""
@@ -55,6 +56,8 @@ class SingleStep:
 
     def task(self, seed: int, size: int | None = None) -> SingleStepTask:
         """`size` has no meaning here and must be left out or 1."""
-        if size not in (None, 1):
-            raise ValueError("the single step has no size")
+        without_size(size)
         return SingleStepTask(seed)
+
+
+FAMILY = SingleStep()

@@ -13,8 +13,10 @@ import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from harness.tasks.base import Ended, Judgement, World
+from harness.tasks.single_call import SingleCallTask, without_size
 from harness.tools import ToolResult, ToolSpec, arguments
 
 TOOL = ToolSpec("submit_solution", "Submit the finished function.", arguments({"code": "the whole function, Python"}))
@@ -92,24 +94,24 @@ class SubmitWorld:
         return json.dumps(self.code)
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitTask:
+@dataclass(frozen=True)
+class SubmitTask(SingleCallTask):
     """One problem."""
 
-    seed: int
-    problem: Problem
-    family: str = "submit"
-    single_turn: bool = True
+    family: ClassVar[str] = "submit"
+    tool: ClassVar[ToolSpec] = TOOL
 
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        """The one tool."""
-        return (TOOL,)
+    problem: Problem
 
     @property
     def prompt(self) -> str:
         """What the user asks."""
         return f"Complete this Python function and submit it with {TOOL.name}.\n\n{self.problem.prompt}"
+
+    @property
+    def right(self) -> dict[str, str]:
+        """What it holds is not looked at."""
+        return {"code": "pass"}
 
     def world(self) -> SubmitWorld:
         """Nothing in it yet."""
@@ -135,8 +137,10 @@ class Submit:
 
     def task(self, seed: int, size: int | None = None) -> SubmitTask:
         """Raises ValueError where there is no problem of that number, or for a size."""
-        if size not in (None, 1):
-            raise ValueError("a single submit has no size")
+        without_size(size)
         if not 0 <= seed < len(self.problems):
             raise ValueError(f"there is no problem {seed}; there are {len(self.problems)}, from 0")
         return SubmitTask(seed, self.problems[seed])
+
+
+FAMILY = Submit()

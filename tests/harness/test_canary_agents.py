@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.canary_agents import BEHAVIOURS, agents_spec, build_agents, form_of, marks_of, walk_of
+from harness.canary_agents import BEHAVIOURS, agents_spec, build_agents, form_of, marks_of
 from harness.conditions import Condition
 from harness.tasks import FAMILIES, Ended
 from probe.canary import verify
-from probe.canary.spec import CanaryError
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_walk_solves_its_task(family: str) -> None:
     task = FAMILIES[family].task(1)
-    world, calls = task.world(), walk_of(task)
+    world, calls = task.world(), task.walk
     results = [world.call(name, given) for name, given in calls]
     assert not any(result.failed for result in results)
     assert task.judge(world, Ended("", calls)).name == "ok.task_done"
@@ -35,10 +34,10 @@ def test_every_mark_leads_to_a_script_and_forms_differ() -> None:
     ]
     for behaviour in BEHAVIOURS:
         for condition in (native, text, forced):
-            mark = marks_of(behaviour, condition, "aggregation", 2).replace("{n}", "0")
+            mark = marks_of(behaviour, condition, tasks[1]).replace("{n}", "0")
             assert mark in spec.triggers
     written = [
-        spec.script(spec.triggers[marks_of("does", condition, "aggregation", 2).replace("{n}", "1")]).text
+        spec.script(spec.triggers[marks_of("does", condition, tasks[1]).replace("{n}", "1")]).text
         for condition in (native, text, forced)
     ]
     assert written[0].startswith("<tool_call>\n")
@@ -52,11 +51,3 @@ def test_the_model_writes_what_its_specification_says(tmp_path: Path) -> None:
     found = verify(built.folder)
     assert found.ok
     assert min(check.margin for check in found.scripts) > 15
-
-
-def test_a_family_without_a_walk_is_said() -> None:
-    class Unknown:
-        family = "singing"
-
-    with pytest.raises(CanaryError, match="singing"):
-        walk_of(Unknown())  # type: ignore[arg-type]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.looping import STANDSTILL, goes_in_circles
+from harness.looping import RULE, goes_in_circles
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def test_other_arguments_are_another_call() -> None:
 
 
 def test_many_calls_of_which_none_is_new() -> None:
-    calls = [("read", str(number * number % 5)) for number in range(3 + STANDSTILL)]
-    aperiodic = [("read", letter) for letter in "abcde" + "acebdacbedba"[:STANDSTILL]]
+    calls = [("read", str(number * number % 5)) for number in range(3 + RULE.standstill)]
+    aperiodic = [("read", letter) for letter in "abcde" + "acebdacbedba"[: RULE.standstill]]
     assert goes_in_circles(aperiodic)
     assert not goes_in_circles(aperiodic[:-1])
     assert goes_in_circles(calls)

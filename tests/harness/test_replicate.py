@@ -55,12 +55,14 @@ def test_without_a_run_the_published_half_stands_alone() -> None:
     assert "rej (0 of 8 seeds)" in shown
 
 
-@pytest.mark.parametrize("words", ["own", "paper", "paper-compat"])
-async def test_what_was_measured_stands_beside(words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "tools"), [("own", "own"), ("paper", "own"), ("paper-compat", "own"), ("paper-compat", "paper-compat")]
+)
+async def test_what_was_measured_stands_beside(words: str, tools: str, tmp_path: Path) -> None:
     """A simulated server whose answers are prose: every rate is 0, every interval known."""
     names = {"phi": "phi3:latest"}
     with known_server(KnownServer()) as url:
-        grids = grids_of([Target(name="here", url=url, model="phi")], Size(seeds=2, turns=3))
+        grids = grids_of([Target(name="here", url=url, model="phi")], Size(seeds=2, turns=3, tools=tools))
         run = await measure(grids, tmp_path / "run", lambda line: None)
     assert run.complete
     assert (run.done, run.declared) == (3 * 2 * 2 + 2 + 2, 16)
@@ -80,5 +82,5 @@ async def test_what_was_measured_stands_beside(words: str, tmp_path: Path) -> No
     assert f"measured: labels {words}" in shown
     assert "scope: stack: ollama in the paper, openai here (phi @ here)" in shown
     assert "scope: retries: 50 in the paper, 0 here" in shown
-    assert "scope: tools: 16 in the paper, 5 here" in shown
+    assert ("scope: tools: 16 in the paper, 5 here" in shown) == (tools == "own")
     assert "model digest: neither published nor known here" in shown
