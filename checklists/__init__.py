@@ -1,0 +1,1 @@
+"""What the reader sees: checklist, reports, exports, viewer. Nothing here measures or sends a request."""

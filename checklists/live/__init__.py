@@ -1,0 +1,1 @@
+"""A run as it happens, for the terminal: exchanges as they end, counted, and drawn."""
