@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEER := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/peers/tool-eval-bench/.ready-3.0.0
+EXPORTS := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/envs/exports
 empty :=
 space := $(empty) $(empty)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents agents-all versus peers engine-mlx engine-llamacpp lock models clean truth-table diagnoses pairing
+.PHONY: help env demo test lint unit slow browser test-browser test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents agents-all versus peers exports-env engine-mlx engine-llamacpp ray lock models clean truth-table diagnoses pairing
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -35,18 +36,35 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 unit: $(READY)
-	$(BIN)/python -m pytest -m "not real and not slow" -n 4
+	$(BIN)/python -m pytest -m "not real and not slow and not browser" -n 4
 
 slow: $(READY) ## Longer tests: hypothesis at length, kill -9, soak
-	$(BIN)/python -m pytest -m "slow and not real"
+	$(BIN)/python -m pytest -m "slow and not real and not browser" -n 2
 
-test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents peers models ## Tests on real servers and engines
-	$(BIN)/python -m pytest -m real tests/stacks_real --ignore-glob='*/test_heavy_*' -rs
+test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents peers models exports-env ## Tests on real servers and engines
+	$(BIN)/python -X faulthandler -m pytest -m real tests/stacks_real tests/harness/bfcl --ignore-glob='*/test_heavy_*' -rs
+
+browser: $(READY) ## Chromium (by apt, where missing), Playwright and axe-core, for the browser tests
+	@$(BIN)/python -m tests.browser.install
+
+test-browser: browser ## Report and viewer in a headless Chromium; screenshots in build/browser
+	$(BIN)/python -m pytest -m "browser and not slow" tests/browser -rs -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "browser and slow" tests/browser -rs -s
+	@echo "screenshots: $$(pwd)/build/browser"
 
 HEAVY ?= vllm sglang
 
 test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) models ## Tests on vLLM and SGLang, minutes each (HEAVY=vllm for one)
 	$(BIN)/python -m pytest -m real tests/stacks_real/test_heavy_*.py -rs -k "$(subst $(space), or ,$(strip $(HEAVY)))"
+
+RAY := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/envs/ray
+
+ray: $(RAY)/.ready ## An environment with Ray (300 MB): tests/stacks_real/test_ray_real.py runs where it is
+
+$(RAY)/.ready: requirements.lock
+	$(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock 'ray>=2.40'
+	@touch $@
 
 truth-table: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang ## Measure what real servers return for known texts; goes on where it stopped; results/published/truth_table
 	$(BIN)/python -m probe.truth_table --heavy
@@ -113,6 +131,13 @@ $(PEER):
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check tool-eval-bench==3.0.0
 	@touch $@
 
+exports-env: $(EXPORTS)/.ready ## The libraries that write Parquet and Inspect's logs, and those that read exports, in an environment of its own (400 MB)
+
+$(EXPORTS)/.ready: requirements-exports.lock
+	rm -rf $(@D) && mkdir -p $(@D) && $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-exports.lock
+	@touch $@
+
 versus: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python peers ## Broken set-ups through tool-eval-bench and through diagnose; writes docs/versus.md (ONLY="NAME ...")
 	$(BIN)/python -m tests.versus $(ONLY)
 
@@ -125,10 +150,13 @@ engine-mlx: $(READY) ## In-process MLX in the project's own environment (mlx:MOD
 engine-llamacpp: $(READY) ## In-process llama.cpp in the project's own environment (llamacpp:MODEL.gguf)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[llamacpp]'
 
-lock: ## Freeze what a fresh installation resolves to into requirements.lock
+lock: ## Freeze what a fresh installation resolves to into requirements.lock and requirements-exports.lock
 	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
 	.lock-venv/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	.lock-venv/bin/python -m pip freeze --exclude stacktap > requirements.lock
+	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv
+	.lock-venv/bin/python -m pip install --quiet --disable-pip-version-check '.[export]' pytest haralyzer opentelemetry-proto opentelemetry-semantic-conventions
+	.lock-venv/bin/python -m pip freeze --exclude stacktap > requirements-exports.lock
 	rm -rf .lock-venv build
 
 clean: ## Remove the environment and caches of this checkout

@@ -1,3 +1,5 @@
 """The application: one file per command, composition only."""
 
-__version__ = "0.1.0"
+from results.version import VERSION
+
+__version__ = VERSION

@@ -5,9 +5,7 @@ Exit codes: 0 fine, 1 findings, 2 usage, 3 could not run. `wrap` passes on its c
 
 from __future__ import annotations
 
-import codecs
 import importlib
-import io
 import os
 import sys
 from typing import NamedTuple, NoReturn
@@ -16,6 +14,7 @@ import click
 
 from stacktap import __version__
 from stacktap.failure import CouldNotRunError
+from stacktap.streams import print_anything
 
 
 class Entry(NamedTuple):
@@ -31,19 +30,27 @@ COMMANDS: dict[str, Entry] = {
     "wrap": Entry("first", "Run an agent unchanged, with everything between it and its server recorded."),
     "pair": Entry("first", "Whether an agent and a server work together, shown with a model that cannot fail."),
     "diagnose": Entry("first", "One verdict on a server: which layer fails, with evidence and what to change."),
+    "report": Entry("first", "Write the report on a run: what went wrong, who is at fault, what to change."),
+    "view": Entry("first", "Look at recorded runs in a local web page, live while they are recorded."),
     "up": Entry("servers", "Start a model server and wait until it answers."),
     "canary": Entry("servers", "Build, list and verify known-answer models."),
     "signatures": Entry("servers", "Print what is known of each stack's error messages and other signs."),
     "proxy": Entry("record", "Record everything between clients and one or more servers."),
     "runs": Entry("record", "List recorded runs; remove old ones."),
     "show": Entry("record", "Print what was recorded, raw and assembled."),
+    "top": Entry("record", "Watch a recording in the terminal: rates, exchanges as they end, who is at fault."),
     "replay": Entry("record", "Serve a recording as the server it was."),
+    "export": Entry("record", "Write a run for other tools: HAR, OpenTelemetry, Inspect, Parquet, curl, pytest."),
     "compare": Entry("compare", "Send identical requests to several servers; print where they differ, and why."),
     "run": Entry("compare", "Run agent tasks under serving conditions on many servers; rates with intervals."),
     "replicate": Entry("compare", "The serving-stack paper's published grid beside what you measure."),
     "validate": Entry("compare", "Check that a run of a grid holds what it declared."),
+    "dense": Entry("models", "Whether an agent finishes its task, on models that run in this process."),
+    "bfcl": Entry("models", "Fetch and check BFCL's file-system tasks, from your package index."),
+    "reparse": Entry("models", "What a later parser would have made of the raw texts of a run."),
     "classify": Entry("judge", "Give every attempt one outcome; print who is at fault, and the rates."),
     "explain": Entry("judge", "Show one verdict with the bytes it rests on."),
+    "issue": Entry("judge", "Write a bug report on one exchange, for whoever is at fault."),
 }
 GROUPS = {
     "first": "Start here",
@@ -51,6 +58,7 @@ GROUPS = {
     "record": "Record",
     "judge": "Judge",
     "compare": "Compare",
+    "models": "Models and tasks",
 }
 
 
@@ -114,26 +122,10 @@ def _open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
-def _escaped(wrong: UnicodeError) -> tuple[str, int]:
-    """What a stream cannot hold, as JSON's escapes: half a surrogate pair in a server's text, letters on a terminal
-    without them. Valid inside JSON, and readable elsewhere."""
-    if not isinstance(wrong, UnicodeEncodeError):
-        raise wrong
-    units = wrong.object[wrong.start : wrong.end].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)), wrong.end
-
-
-def _print_anything() -> None:
-    codecs.register_error("stacktap.escaped", _escaped)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="stacktap.escaped")
-
-
 def main() -> NoReturn:
     """Run the command line; errors that a user can act on are printed without a traceback."""
     _open_standard_streams()
-    _print_anything()
+    print_anything()
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import threading
@@ -13,6 +14,9 @@ import click
 
 if TYPE_CHECKING:
     from proxy.session import RecordingSession, SessionOptions
+
+IDENTIFIED_SECONDS = 3.0
+"""So long the end of a recording waits for what its servers are, once something was sent to them."""
 
 OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option(
@@ -84,8 +88,8 @@ def session_options(shared: dict[str, Any], **relay: Any) -> SessionOptions:
     )
 
 
-def identify_upstreams(session: RecordingSession) -> None:
-    """Find out what the servers behind a recording are, for its manifest, on a thread that nothing waits for.
+def identify_upstreams(session: RecordingSession) -> threading.Thread:
+    """Find out what the servers behind a recording are, for its manifest, on a thread that no traffic waits for.
 
     The imports are slow, and the loop of this thread carries traffic.
     """
@@ -95,4 +99,23 @@ def identify_upstreams(session: RecordingSession) -> None:
 
         describe_upstreams(session, session.upstreams)
 
-    threading.Thread(target=work, name="stacktap-describe", daemon=True).start()
+    thread = threading.Thread(target=work, name="stacktap-describe", daemon=True)
+    thread.start()
+    return thread
+
+
+async def finish_identifying(session: RecordingSession, identifying: threading.Thread) -> None:
+    """Wait a moment, once something was sent, until it is known what answered: a short agent may be done before. On a
+    server of several models the one that was asked for is looked at. A large model's hash is not waited for."""
+    if not session.recorder.status()["attempts"]:
+        return
+    await asyncio.to_thread(identifying.join, IDENTIFIED_SECONDS)
+    if not identifying.is_alive():
+        await session.settled(1.0)
+
+        def work() -> None:
+            from probe.describing import describe_asked
+
+            describe_asked(session, session.upstreams, IDENTIFIED_SECONDS)
+
+        await asyncio.to_thread(work)

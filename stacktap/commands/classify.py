@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +53,13 @@ def _run(run: str, labels: str | None, as_json: bool) -> None:
     from results.reader import JournalMissingError, RunReader
     from results.record import NewerSchemaError
     from results.runs import RunNotFoundError, find
+    from results.whole_files import create_new
 
     table = OutcomeTable()
     try:
         reader = RunReader(find(run))
         temporary = reader.folder / "outcomes.jsonl.tmp"
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        with open(create_new(temporary), "wb") as out:
             for judged in classify_run(reader, servers_of(reader.folder), labels):
                 table.add(judged)
                 out.write(encode(judged) + b"\n")

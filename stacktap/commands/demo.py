@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stacktap.commands._recording import finish_identifying, identify_upstreams
 from stacktap.failure import CouldNotRunError, cannot_write
 from stacktap.program import program
 
@@ -90,16 +91,17 @@ async def _demonstrate(
                     "stack": known(first.stack, "started by stacktap"),
                     "version": known(first.version, "started by stacktap"),
                     "model": known(str(model), "started by stacktap"),
-                    "model_digest": known(canary.manifest["spec_sha256"], "canary specification"),
                 },
             )
         )
         async with session:
+            identifying = identify_upstreams(session)
             name = "default_model" if stack == "mlx_server" else "canary"
             for setup in setups:
                 for stream in (False, True):
                     tags = f"setup={setup.name},mode={'stream' if stream else 'plain'}"
                     await ask(session.base_url(setup.name), weather_request(name, stream=stream), tags)
+            await finish_identifying(session, identifying)
     return session, servers
 
 

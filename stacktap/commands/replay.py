@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,18 +30,22 @@ if TYPE_CHECKING:
 def command(run: str, port: int, timing: str, ollama: str | None, strict: bool, as_json: bool) -> None:
     """Serve RUN (a run, or a captures file of JSON lines) as the server it was, until Ctrl-C.
 
-    Requests are matched by method, path and body; unseen ones get a 404 that names the nearest. With --ollama they are
+    Requests are matched by method, path and body (ids and dates aside, where nothing else fits); unseen ones get a 404
+    that names the nearest. RUN may be a grid's run: all its recordings are served. With --ollama they are
     matched by what they mean (RUN may be a folder of captures then), and every answer names its capture in a header;
     what no capture covers gets a 501.
     """
     from proxy.event_loop import run as run_loop
     from proxy.replay.recordings import Recordings
 
-    recordings = _stand_in(run, ollama) if ollama else Recordings(_answers(run))
-    if not recordings.answers:
+    if not as_json:
+        _say(f"reading {run}")
+    left_out: Counter[str] = Counter()
+    recordings = _stand_in(run, ollama) if ollama else Recordings(_answers(run, left_out))
+    if not recordings:
         raise CouldNotRunError(f"{run}: nothing in it can be served (no answered exchange)")
     try:
-        statistics = run_loop(_serve(recordings, run, port, timing == "original", as_json))
+        statistics = run_loop(_serve(recordings, run, port, timing == "original", left_out, as_json))
     except OSError as failure:
         raise CouldNotRunError(
             f"cannot listen on 127.0.0.1:{port}: {failure.strerror or failure}; choose another --port"
@@ -48,18 +54,32 @@ def command(run: str, port: int, timing: str, ollama: str | None, strict: bool, 
         raise click.exceptions.Exit(1)
 
 
-def _answers(run: str) -> list[RecordedAnswer]:
-    from proxy.replay.recordings import answers_of_captures, answers_of_run
+def _say(line: str) -> None:
+    """On stderr; names of runs, upstreams and problems are untrusted text."""
+    from proxy.present import printable
+
+    click.echo(printable(line), err=True)
+
+
+def _answers(run: str, left_out: Counter[str]) -> Iterator[RecordedAnswer]:
+    from proxy.replay.sources import answers_of_captures, answers_of_run
     from results.reader import JournalMissingError, RunReader
     from results.record import NewerSchemaError
-    from results.runs import RunNotFoundError, find
+    from results.runs import RECORDINGS, RunNotFoundError, find
 
     path = Path(run)
     try:
         if path.is_file():
             with path.open(encoding="utf-8") as lines:
-                return answers_of_captures(lines, path.name)
-        return answers_of_run(RunReader(find(run)))
+                yield from answers_of_captures(lines, path.name)
+            return
+        folder = find(run, kind=None)
+        inside = sorted(entry for entry in (folder / RECORDINGS).glob("*") if entry.is_dir())
+        for recording in inside or [folder]:
+            reader = RunReader(recording)
+            yield from answers_of_run(reader, recording.name if inside else "", left_out)
+            for problem in reader.problems.describe():
+                _say(f"note: {problem}")
     except (RunNotFoundError, JournalMissingError, NewerSchemaError, OSError, ValueError) as failure:
         raise CouldNotRunError(str(failure)) from None
 
@@ -80,7 +100,12 @@ def _stand_in(run: str, version: str) -> OllamaReplay:
 
 
 async def _serve(
-    recordings: Recordings | OllamaReplay, source: str, port: int, original_timing: bool, as_json: bool
+    recordings: Recordings | OllamaReplay,
+    source: str,
+    port: int,
+    original_timing: bool,
+    left_out: Counter[str],
+    as_json: bool,
 ) -> ReplayStatistics:
     from proxy.replay.server import ReplayServer
 
@@ -90,18 +115,29 @@ async def _serve(
     server = ReplayServer(recordings, original_timing=original_timing)
     url = await server.start(port)
     if as_json:
-        click.echo(json.dumps({"version": 1, "url": url, "answers": len(recordings.answers)}))
+        facts = {"url": url, "answers": len(recordings), "upstreams": sorted(recordings.upstreams)}
+        click.echo(json.dumps({"version": 1, **facts, "left_out": dict(left_out)}))
     else:
-        click.echo(f"replaying {len(recordings.answers)} recorded answers of {source} at {url}", err=True)
+        _say(f"replaying {len(recordings)} recorded answers of {source} at {url}")
+        if len(recordings.upstreams) > 1:
+            named = ", ".join(f"{url}/{name}" for name in sorted(recordings.upstreams))
+            _say(f"  of several servers, each under its name: {named}")
+        for end, count in sorted(left_out.items()):
+            _say(f"  {count} that reached no server cannot be served again: {end}")
         click.echo("  this is a replay, not the server itself; Ctrl-C ends it", err=True)
     await stop.wait()
     await server.stop()
     statistics = server.statistics
+    repeated, loosely = getattr(recordings, "repeated", 0), getattr(recordings, "loosely", {})
     if as_json:
-        facts = {"served": statistics.served, "matched": statistics.by_match, "unseen": statistics.unseen}
-        click.echo(json.dumps({"version": 1, **facts}))
+        served = {"served": statistics.served, "matched": statistics.by_match, "unseen": statistics.unseen}
+        click.echo(json.dumps({"version": 1, **served, "repeated": repeated, "matched_loosely": loosely}))
     else:
-        click.echo(f"served {statistics.served}, unseen {len(statistics.unseen)}", err=True)
+        _say(f"served {statistics.served}, unseen {len(statistics.unseen)}")
+        if repeated:
+            _say(f"  {repeated} came more often than recorded; the last answer was given again")
+        for asked, source_of_answer in loosely.items():
+            _say(f"  matched but for ids, dates or random names: {asked} ({source_of_answer})")
         for line in dict.fromkeys(statistics.unseen):
-            click.echo(f"  unseen: {line}", err=True)
+            _say(f"  unseen: {line}")
     return statistics

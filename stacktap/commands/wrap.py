@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stacktap.commands._recording import identify_upstreams, recording_options, session_options
+from stacktap.commands._recording import finish_identifying, identify_upstreams, recording_options, session_options
+from stacktap.commands._reporting import report_line
 from stacktap.program import program
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ async def _wrap(options: SessionOptions, models: tuple[str, ...], agent: tuple[s
     options = replace(options, facts={"agent": known(name, "the wrapped command")})
     live = None
     async with RecordingSession(options) as session:
-        identify_upstreams(session)
+        identifying = identify_upstreams(session)
         if not as_json and not _owns_a_terminal():
             live = LiveOutcomes(session.folder, lambda line: click.echo(f"stacktap: {line}", err=True))
             live.start()
@@ -80,6 +81,7 @@ async def _wrap(options: SessionOptions, models: tuple[str, ...], agent: tuple[s
             environment = {**os.environ, **base_url_environment(pointing.relay_url, os.environ)}
             environment.update(agent_environment(hint, pointing, os.environ, Path(scratch)))
             code = await run_child(filled_command(agent, pointing.relay_url), environment)
+        await finish_identifying(session, identifying)
     if live is not None:
         live.close()
     _summary(session, pointing, agent, code, as_json)
@@ -99,14 +101,17 @@ def _summary(session: RecordingSession, pointing: Pointing, agent: tuple[str, ..
     reader = RunReader(session.folder)
     nothing = session.recorder.status()["attempts"] == 0
     advice = bypass_advice(agent, pointing) if nothing else ""
+    page, said = report_line(session.folder, f"{program()} report {session.reference}")
     if as_json:
         facts = {"version": 1, "run": session.run, "folder": str(session.folder), "exit_code": code}
-        click.echo(json.dumps({**facts, **summary_facts(reader), "bypassed": advice or None}), err=True)
+        facts |= {**summary_facts(reader), "bypassed": advice or None, "report": page and str(page)}
+        click.echo(json.dumps(facts), err=True)
         return
     lines = [f"the command ended with exit code {code}"] if code else []
     lines += [advice] if advice else run_summary(reader)
     if len(session.upstreams) > 1:
         lines.append(f"the variables pointed at {session.upstreams[0].name} alone, the first --upstream")
+    lines.append(said)
     if not nothing:
         lines.append(f"see it: {program()} show {session.reference}")
     click.echo("", err=True)

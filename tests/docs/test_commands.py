@@ -30,8 +30,9 @@ NEEDS_SERVER = re.compile(r"stacktap (?:demo|up|pair)\b|stacktap compare .*\bup:
 ON_A_GRID = re.compile(r"stacktap (?:run|validate)\b")
 """Run one after the other by tests/docs/test_harness_page.py."""
 
-FINDS = re.compile(r"stacktap (?:diagnose|compare|doctor)\b")
-"""Exit with 1 where something is wrong: with the stand-in server, which never calls a tool, that is right."""
+FINDS = re.compile(r"stacktap (?:diagnose|compare|doctor|issue)\b")
+"""Exit with 1 where something is wrong (`issue`: where nothing is): with the stand-in server, which never calls a tool,
+that is right."""
 
 
 def commands() -> list[tuple[str, str]]:
@@ -90,29 +91,39 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _seconds(words: list[str]) -> float:
-    """How long it may run; what serves until Ctrl-C gets it when it listens, and captures take time to be read."""
-    if "--ollama" in words:
-        return 12
-    return 5 if words[1] in ("proxy", "replay") else 60
+def _until_it_listens(process: subprocess.Popen[str]) -> str:
+    """What is said on stderr until Ctrl-C is awaited; until the end where that is never said."""
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if "Ctrl-C ends" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    return "".join(said)
 
 
 def run_line(home: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run to its end; what serves until Ctrl-C gets it as soon as it listens (on a free port)."""
+    serves = words[1] in ("proxy", "replay")
+    if serves and "--port" in words:
+        at = words.index("--port") + 1
+        words = [*words[:at], "0", *words[at + 1 :]]
     path = f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    process = subprocess.Popen(
+    with subprocess.Popen(
         words,
         env=environment(home, PATH=path, XDG_CACHE_HOME=str(home / "cache")),
         cwd=home,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    try:
-        out, errors = process.communicate(timeout=_seconds(words))
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=20)
-    return subprocess.CompletedProcess(words, process.returncode, out, errors)
+    ) as process:
+        try:
+            said = _until_it_listens(process) if serves else ""
+            out, errors = process.communicate(timeout=100)
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(words, process.returncode, out, said + errors)
 
 
 @pytest.mark.parametrize("line", list(dict.fromkeys(RUNNABLE)))

@@ -58,11 +58,17 @@ def test_the_grid_of_the_page_is_the_one_that_it_describes() -> None:
 
 def test_every_item_is_mapped_to_files_that_exist() -> None:
     assert re.findall(r"^\| (S2-\d\d)", ITEMS, re.MULTILINE) == [f"S2-{number:02}" for number in range(1, 24)]
-    for row in (line for line in ITEMS.splitlines() if line.startswith("| S2-")):
+    for row in (line for line in ITEMS.splitlines() if re.match(r"\| S\d-", line)):
         named = re.findall(r"`([\w/]+(?:\.py|/))`", row.split("|")[-2])
         assert named, row
         for name in named:
             assert (ROOT / "tests" / name).exists(), name
+
+
+def test_the_items_of_dense_bench_stand_once_and_in_order() -> None:
+    found = re.findall(r"^\| (S0-\d\d)", ITEMS, re.MULTILINE)
+    assert found == sorted(set(found))
+    assert set(found) <= {f"S0-{number:02}" for number in range(1, 38)}
 
 
 @pytest.mark.parametrize("number", range(1, 9))

@@ -34,7 +34,7 @@ OPTIONS = [
     "--ignore=tests/stacks/formats/test_speed.py",
     "--timeout=60",
     "-m",
-    "not slow and not real",
+    "not slow and not real and not browser",
     "--tb=no",
     "-W",
     "ignore::pytest.PytestAssertRewriteWarning",

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import random
+import subprocess
+import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.canary_agents import BEHAVIOURS, build_agents
+from harness.abandoned import MARK, recordings_of
+from harness.canary_agents import build_agents
 from harness.grid import parse_grid
 from harness.grid_run import run_grid
 from harness.tasks import FAMILIES
-from harness.telling import Told, told
+from harness.telling import Told, text, told
 from probe.canary import BuiltCanary
 from results.episode_journal import EpisodeReader
+from results.reader import RunReader
+from results.tables.cells import cell_table
 from stacks.launching.launch import LaunchOptions, running_server
+from tests.harness.test_grid_run import outcomes
 from tests.stacks_real.test_inprocess_real import require as require_engine
 from tests.stacks_real.test_servers_real import require
+from tests.support.servers import ROOT, command_line, environment
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
@@ -33,6 +43,7 @@ END = {
     "never": ("task.premature_done", "prose"),
     "once": ("not_run.nonresponse.empty", "nonresponse"),
 }
+AGENTS = tuple(END)
 FORCED = {
     **END,
     "stops": ("task.missing_step", "done_tool"),
@@ -118,7 +129,7 @@ def test_all_agents_in_all_conditions(stack: str, agents: BuiltCanary, tmp_path:
     require(stack)
     model = agents.folder if stack == "mlx_server" else agents.gguf
     with running_server(stack, model, LaunchOptions(flags=SERVERS[stack], log_folder=tmp_path)) as server:
-        targets = [{"name": name, "url": server.url, "canary": name, "concurrency": 2} for name in BEHAVIOURS]
+        targets = [{"name": name, "url": server.url, "canary": name, "concurrency": 2} for name in AGENTS]
         every = ("native", "native+hint", "text-tools", "constrained")
         found = measured(grid(targets, SEEDS, every), tmp_path / "run")
     assert len(found.cells) == 5 * 4 * 2
@@ -157,11 +168,27 @@ def test_single_steps_and_submits(stack: str, tmp_path: Path) -> None:
 def test_a_started_server_has_the_agents_by_their_name(tmp_path: Path) -> None:
     require("llamacpp")
     targets = [{"name": "does", "up": "llama-server", "canary": "does", "flags": ["--jinja"]}]
+    measured(grid(targets, SEEDS[:1], ["native"]), tmp_path / "run")
+    # With a seed more the agents' file is another one, and the agents are the same.
     found = measured(grid(targets, SEEDS[:2], ["native"]), tmp_path / "run")
     check(found, 2, native="ok.native_call", enforced=True)
+    assert not found.findings
     (plan, *_) = found.plans.values()
     assert len(str(plan.facts["model_digest"].value)) == 64
     assert plan.facts["stack"].value == "llamacpp"
+
+
+@pytest.mark.parametrize("stack", SERVERS)
+def test_the_paper_s_sixteen_tools(stack: str, tmp_path: Path) -> None:
+    require(stack)
+    targets = [{"name": name, "up": stack, "canary": name, "flags": list(SERVERS[stack])} for name in ("does", "stops")]
+    value = json.loads(grid(targets, SEEDS[:2], ("native", "text-tools", "constrained")))
+    value["tasks"] = [{**row, "tools": "paper-compat"} for row in value["tasks"]]
+    found = measured(json.dumps(value), tmp_path / "run")
+    check(found, 2, native="ok.native_call", enforced=stack == "llamacpp")
+    assert {plan.facts["tools"].value for plan in found.plans.values()} == {16}
+    names = {call.name for one in EpisodeReader(tmp_path / "run") for turn in one.turns for call in turn.calls}
+    assert names == {"filesystem_read_file", "filesystem_write_file", "claim_done_claim_done"}
 
 
 def test_calls_left_in_the_text_are_recovered_and_count_with_their_channel(agents: BuiltCanary, tmp_path: Path) -> None:
@@ -170,12 +197,96 @@ def test_calls_left_in_the_text_are_recovered_and_count_with_their_channel(agent
     with running_server(
         "llamacpp_python", agents.gguf, LaunchOptions(context_length=8192, log_folder=tmp_path)
     ) as server:
-        targets = [{"name": name, "url": server.url, "canary": name} for name in BEHAVIOURS]
+        targets = [{"name": name, "url": server.url, "canary": name} for name in AGENTS]
         found = measured(grid(targets, SEEDS[:1], ["native", "text-tools"]), tmp_path / "run")
     check(found, 1, native="parser.left_as_text", enforced=False)
     for cell in found.cells:
         if cell.cell.stack != "never":
             assert cell.channels == {"text": cell.pooled.hits}
+
+
+def test_success_that_a_stack_loses_is_owed_to_it_and_none_of_it_to_the_model(tmp_path: Path) -> None:
+    """llama-server that parses nothing: two calls in one turn are beyond the client's parser, one call is not."""
+    require("llamacpp")
+    flags = ["--jinja", "--skip-chat-parsing"]
+    targets = [{"name": name, "up": "llamacpp", "canary": name, "flags": flags} for name in ("does", "never", "pairs")]
+    found = measured(grid(targets, SEEDS, ["native", "text-tools"]), tmp_path / "run")
+    for cell in found.cells:
+        agent, owed = cell.cell.stack, cell.owed
+        if agent == "pairs" and cell.cell.condition == "native":
+            assert (owed.lost, owed.episodes, owed.rejudged) == (8, 8, 8), cell.cell
+            assert (owed.shown_successes, owed.shown, owed.stack, owed.model) == (8, 8, 1.0, 0.0), cell.cell
+            assert owed.lowest == owed.highest == 1.0, cell.cell
+            assert cell.completion.excluded == {"parser": 8}, cell.cell
+        elif agent == "never":
+            assert (owed.lost, owed.shown_successes, owed.shown, owed.stack) == (8, 0, 8, 0.0), cell.cell
+        else:
+            assert (owed.lost, owed.episodes) == (0, 8), cell.cell
+    assert "without serving faults 8/8 succeed, 8 of these judged again by the known text" in text(found)
+
+
+def test_killed_five_times_on_a_real_server_and_resumed_gives_the_same(agents: BuiltCanary, tmp_path: Path) -> None:
+    require("llamacpp")
+    chance = random.Random(11)
+    folder, whole = tmp_path / "killed", tmp_path / "whole"
+    began = time.monotonic()
+    with running_server(
+        "llamacpp", agents.gguf, LaunchOptions(flags=SERVERS["llamacpp"], log_folder=tmp_path)
+    ) as server:
+        targets = [{"name": name, "url": server.url, "canary": name, "concurrency": 2} for name in ("does", "once")]
+        said = grid(targets, SEEDS[:4], ("native", "text-tools"))
+        measured(said, whole)
+        (tmp_path / "grid.yaml").write_text(said)
+        command = command_line("run", str(tmp_path / "grid.yaml"), "--out", str(folder))
+        episodes = len(list(EpisodeReader(whole)))
+        for kill in range(1, 6):
+            _run_until(command, tmp_path, folder, kill * episodes // 7, chance.random() * 0.3)
+        resumed = subprocess.run(
+            command, check=False, cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, timeout=200
+        )
+    took = time.monotonic() - began
+    assert resumed.returncode in (0, 1), resumed.stderr
+    assert outcomes(folder) == outcomes(whole)
+    assert cell_table(told(folder).cells) == cell_table(told(whole).cells)
+    places = [one.place for one in EpisodeReader(folder)]
+    assert len(set(places)) == len(places) == episodes
+    _nothing_lost_nothing_twice(folder)
+    if os.getloadavg()[0] < 2:
+        assert took < 60, took
+
+
+def _run_until(command: list[str], home: Path, folder: Path, episodes: int, more: float) -> None:
+    """Run, and kill it a moment after so many episodes are there."""
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while process.poll() is None and _kept(folder) < episodes:
+        time.sleep(0.005)
+    time.sleep(more)
+    assert process.poll() is None, "it ended before it was killed"
+    process.kill()
+    process.wait()
+
+
+def _kept(folder: Path) -> int:
+    journal = folder / "episodes.jsonl"
+    return journal.read_bytes().count(b'"event":"episode"') if journal.exists() else 0
+
+
+def _nothing_lost_nothing_twice(folder: Path) -> None:
+    """Every attempt of a finished episode stands in its recording; every other one is marked."""
+    kept = Counter(
+        (one.recording, each.attempt) for one in EpisodeReader(folder) for turn in one.turns for each in turn.attempts
+    )
+    assert set(kept.values()) == {1}
+    abandoned = 0
+    for recording in recordings_of(folder):
+        recorded = {one.attempt for one in RunReader(recording) if one.tag("episode")}
+        mark = recording / MARK
+        marked = set(json.loads(mark.read_text())["attempts"]) if mark.exists() else set()
+        assert recorded == marked | {attempt for name, attempt in kept if name == recording.name}
+        abandoned += len(marked)
+    assert abandoned
 
 
 def test_in_process_mlx_hands_over_the_text_as_it_is(tmp_path: Path) -> None:

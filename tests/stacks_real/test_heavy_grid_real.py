@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.canary_agents import BEHAVIOURS, build_agents
+from harness.canary_agents import build_agents
 from harness.tasks import FAMILIES
 from probe.canary import BuiltCanary
 from results.episode_journal import EpisodeReader
 from stacks.launching.launch import LaunchOptions, running_server
-from tests.stacks_real.test_grid_real import SEEDS, TASKS, check, grid, measured
+from tests.stacks_real.test_grid_real import AGENTS, SEEDS, TASKS, check, grid, measured
 from tests.stacks_real.test_heavy_servers_real import STACKS, WITH_PARSER, require
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
@@ -28,7 +28,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> BuiltCanary:
 def test_all_agents_in_all_conditions(stack: str, agents: BuiltCanary, tmp_path: Path) -> None:
     require(stack)
     with running_server(stack, agents.folder, LaunchOptions(flags=WITH_PARSER[stack], log_folder=tmp_path)) as server:
-        targets: list[dict[str, Any]] = [{"name": name, "url": server.url, "canary": name} for name in BEHAVIOURS]
+        targets: list[dict[str, Any]] = [{"name": name, "url": server.url, "canary": name} for name in AGENTS]
         every = ("native", "native+hint", "text-tools", "constrained")
         for target in targets:
             if target["name"] == "never":

@@ -9,6 +9,8 @@ from pathlib import Path
 from tests.stacktap.test_run import stacktap
 from tests.support.known_server import KnownServer, known_server
 
+LITERAL = ("--paper-compat", "--labels", "paper-compat", "--rng", "paper")
+
 
 def test_with_no_server_the_published_half_and_what_to_install(tmp_path: Path) -> None:
     done = stacktap(tmp_path, "replicate", "paper")
@@ -23,12 +25,13 @@ def test_with_no_server_the_published_half_and_what_to_install(tmp_path: Path) -
 def test_published_and_measured_stand_side_by_side(tmp_path: Path) -> None:
     with known_server(KnownServer()) as url:
         words = ("replicate", "paper", "--url", url, "--model", "phi3", "--seeds", "1", "--turns", "2")
-        done = stacktap(tmp_path, *words, "--out", str(tmp_path / "run"), "--labels", "paper-compat", "--rng", "paper")
+        done = stacktap(tmp_path, *words, "--out", str(tmp_path / "run"), *LITERAL)
         out = str(tmp_path / "run2")
         again = stacktap(tmp_path, *words, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     assert "measured: labels paper-compat, random numbers paper" in done.stdout
     assert "-37.5 points" in done.stdout
+    assert "aggregation-paper-compat" in done.stdout
     rows = json.loads(again.stdout)["rows"]
     measured = [row for row in rows if row["published"] and row["measured"]]
     assert {row["published"]["model"] for row in measured} == {"phi3:latest"}

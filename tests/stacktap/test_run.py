@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import signal
 import ssl
@@ -59,6 +60,11 @@ def test_a_whole_run_is_told_and_valid(tmp_path: Path) -> None:
     assert (checked.returncode, checked.stdout) == (0, "")
     listed = json.loads(stacktap(tmp_path, "runs", "--json").stdout)["runs"]
     assert [(run["folder"], run["kind"]) for run in listed] == [(str(folder), "grid")]
+    assert f"report: {folder / 'report.html'}" in done.stderr
+    (told,) = json.loads((folder / "report.json").read_bytes())["runs"]
+    assert told["verdict"]["kind"] == "clean"
+    assert "4 of 4 episodes reached their goal." in told["verdict"]["sentences"]
+    assert [cell["pooled"]["hits"] for cell in told["grid"]["cells"]] == [6, 6]
     recording = str(folder / "recordings" / "001")
     for name in ("show", "classify"):
         refused = stacktap(tmp_path, name, str(folder))
@@ -161,3 +167,29 @@ def test_a_hosted_target_gets_its_key_and_the_disk_never_does(tmp_path: Path, ce
     assert any(path.name == "wire.jsonl" for path in files)
     for path in files:
         assert key.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
+def test_without_ray_nothing_is_begun(tmp_path: Path) -> None:
+    done = stacktap(tmp_path, "run", write_grid(tmp_path, "http://127.0.0.1:9"), "--executor", "ray")
+    assert done.returncode == 3
+    assert "pip install 'stacktap[ray]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "data").rglob("episodes.jsonl"))
+
+
+def test_a_run_in_which_nothing_was_begun_is_not_valid(tmp_path: Path) -> None:
+    gone = stacktap(tmp_path, "run", write_grid(tmp_path, "http://127.0.0.1:9"), "--out", str(tmp_path / "run"))
+    assert gone.returncode == 3
+    checked = stacktap(tmp_path, "validate", str(tmp_path / "run"))
+    assert checked.returncode == 1
+    assert "no cell was begun: nothing was run" in checked.stdout
+
+
+def test_a_grid_that_was_cut_is_said_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "grid.yaml"
+    path.write_text("targets:\n  - {name: a, url: 'http://x'\ntasks: [chain]\n")
+    done = stacktap(tmp_path, "run", str(path))
+    assert done.returncode == 2
+    assert f"{path}, line 3, column 1: no valid YAML" in done.stderr
+    assert "-> close what is open there" in done.stderr
