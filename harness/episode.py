@@ -87,9 +87,9 @@ async def run_episode(asker: Asker, setting: Setting, task: Task, *, repeat: int
 def _lost(task: Task, turns: Sequence[TurnRecord]) -> Outcome | None:
     """The last turn's outcome where the stack may have lost what the model wrote there. Prose that ends an episode of
     several turns is the model's, also where it is open why no call came."""
-    if not turns or turns[-1].clean or (turns[-1].outcome.layer == "model" and not task.single_turn):
+    if not turns or turns[-1].clean or turns[-1].outcome.layer == "ok":
         return None
-    return turns[-1].outcome
+    return None if turns[-1].outcome.layer == "model" and not task.single_turn else turns[-1].outcome
 
 
 def _script(setting: Setting, offer: Offer) -> Script | None:

@@ -93,7 +93,7 @@ def real_model(folder: Path, **condition: str) -> tuple[GridRun, list[EpisodeRec
         "conditions": [{"name": "raw", "formats": ["hermes"], **condition}],
         "tasks": ["files.make_folder"],
         "sampling": {"temperature": 0.7, "max_tokens": 48, "decoder_seed": "repeat"},
-        "limits": {"turns": 2},
+        "limits": {"turns": 2, "attempt_seconds": 500},
     }
     found = asyncio.run(run_grid(parse_grid(json.dumps(grid)), folder))
     return found, list(EpisodeReader(folder))

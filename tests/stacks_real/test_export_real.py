@@ -62,16 +62,18 @@ async def recorded(server: RunningServer, folder: Path) -> None:
 
     def ask(base: str) -> None:
         url = f"{base}/v1/chat/completions"
-        with httpx.Client(timeout=60, trust_env=False) as client:
-            for body in (
-                {"messages": [{"role": "user", "content": "[[good]] it's $(here)"}], "tools": [WEATHER]},
-                {"messages": [{"role": "user", "content": "[[good]]"}], "tools": [WEATHER], "stream": True},
-                {"messages": [{"role": "user", "content": "[[good]]"}]},
-                {"messages": [{"role": "nobody", "content": 5}]},
-                {"messages": [{"role": "user", "content": "[[prose]]"}], "max_tokens": 2},
-            ):
-                client.post(url, json={"model": "canary", "temperature": 0, **body})
-            client.post(url, content=b"\x00\xff not json", headers={"Content-Type": "application/json"})
+        bodies: tuple[dict[str, Any], ...] = (
+            {"messages": [{"role": "user", "content": "[[good]] it's $(here)"}], "tools": [WEATHER]},
+            {"messages": [{"role": "user", "content": "[[good]]"}], "tools": [WEATHER], "stream": True},
+            {"messages": [{"role": "user", "content": "[[good]]"}]},
+            {"messages": [{"role": "nobody", "content": 5}]},
+            {"messages": [{"role": "user", "content": "[[prose]]"}], "max_tokens": 2},
+        )
+        # A connection for each: the server closes those that it has kept for some time, and one may cross the next.
+        for body in bodies:
+            httpx.post(url, json={"model": "canary", "temperature": 0, **body}, timeout=60, trust_env=False)
+        json_type = {"Content-Type": "application/json"}
+        httpx.post(url, content=b"\x00\xff not json", headers=json_type, timeout=60, trust_env=False)
 
     async with RecordingSession(SessionOptions(upstreams=(server.url,), out=folder)) as session:
         await asyncio.to_thread(ask, session.base_url())
