@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -302,10 +303,12 @@ def large(folder: Path, exchanges: int, size: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_journal_of_1_gb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each kind of reader is through in bounded memory; the times are printed (about 75 s of CPU each)."""
-    large(tmp_path / "run", 5_000, 200_000)
+    """A reader is through in bounded memory; the time is printed (about 75 s of CPU). The report is made always, the
+    other kinds of readers where STACKTAP_EVERY_READER is set."""
+    large(tmp_path / "run", 5_200, 200_000)
     assert (tmp_path / "run" / "wire.jsonl").stat().st_size > 1_000_000_000
-    chosen = {name: words for name, words in READERS.items() if name in ("report", "issue", "export har", "show")}
+    wanted = ("report", "issue", "export har", "show") if os.environ.get("STACKTAP_EVERY_READER") else ("report",)
+    chosen = {name: words for name, words in READERS.items() if name in wanted}
     for name, words in chosen.items():
         if name == "issue":
             words = ("issue", "RUN", "5000")  # noqa: PLW2901
