@@ -122,6 +122,7 @@ class EpisodeRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     that was not possible. `recording` names the wire journal that the attempts' numbers belong to; `plan` is the
     digest of the cell's `CellPlan`. `temperature` is the one in force, None where it is not known. `labels` are words
     of other taxonomies that need the whole episode (`dense`: Dense Bench's failure mode), and what other oracles say.
+    `measured` is what a model in this process took: peak memory in bytes, seconds, tokens, tokens a second, by name.
     """
 
     episode: str
@@ -140,6 +141,7 @@ class EpisodeRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     recording: str = ""
     plan: str = ""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
+    measured: dict[str, float] = msgspec.field(default_factory=dict)
     started_us: int = 0
     ended_us: int = 0
 

@@ -135,12 +135,15 @@ class RunReader:
         ended: deque[tuple[OpenAttempt, End, int]] = deque()
         held = 0
         for file, number, line in self._lines():
-            if isinstance(line, Chunk) and line.attempt in attempts and attempts[line.attempt].follow(line):
-                continue
-            if isinstance(line, Segment):
+            # The most frequent first: this loop meets every line of a journal.
+            if isinstance(line, Chunk):
+                following = attempts.get(line.attempt)
+                if following is not None and following.follow(line):
+                    continue
+            elif isinstance(line, Segment):
                 book.begin_segment(line)
                 continue
-            if isinstance(line, Note) and (line.attempt is None or line.attempt not in attempts):
+            elif isinstance(line, Note) and (line.attempt is None or line.attempt not in attempts):
                 self._other_note(line, attempts, ended)
                 continue
             opened = attempts.get(line.attempt or 0) or self._opened(line.attempt or 0, attempts)

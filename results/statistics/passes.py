@@ -114,19 +114,7 @@ def pass_rate(tasks: Sequence[TaskRuns], k: int, *, key: str, resamples: int = R
     Raises DegenerateRunsError for repeated runs at temperature 0, and ValueError where no task is given or one has
     fewer than k runs left.
     """
-    if not tasks:
-        raise ValueError("pass^k of no task")
-    for task in tasks:
-        if task.temperature == 0 and len(task.succeeded) > 1:
-            raise DegenerateRunsError(
-                f"{task.task}: {len(task.succeeded)} runs at temperature 0 are one run, {len(task.succeeded)} times: "
-                "pass^k would only repeat the rate of success. Sample at a temperature above 0"
-            )
-    if all(task.identical for task in tasks):
-        raise DegenerateRunsError(
-            f"the runs of each task wrote the same bytes ({tasks[0].task}: {len(tasks[0].succeeded)} runs, temperature "
-            f"{tasks[0].temperature}): they are one run, and there is no variance to speak of"
-        )
+    _check_tasks(tasks)
     smallest = min(tasks, key=lambda task: len(task.succeeded))
     largest_k = len(smallest.succeeded)
     if k > largest_k:
@@ -146,6 +134,48 @@ def pass_rate(tasks: Sequence[TaskRuns], k: int, *, key: str, resamples: int = R
         excluded=excluded,
         note="temperature not known" if any(task.temperature is None for task in tasks) else "",
     )
+
+
+def _check_tasks(tasks: Sequence[TaskRuns]) -> None:
+    if not tasks:
+        raise ValueError("pass^k of no task")
+    for task in tasks:
+        if task.temperature == 0 and len(task.succeeded) > 1:
+            raise DegenerateRunsError(
+                f"{task.task}: {len(task.succeeded)} runs at temperature 0 are one run, {len(task.succeeded)} times: "
+                "pass^k would only repeat the rate of success. Sample at a temperature above 0"
+            )
+    if all(task.identical for task in tasks):
+        raise DegenerateRunsError(
+            f"the runs of each task wrote the same bytes ({tasks[0].task}: {len(tasks[0].succeeded)} runs, temperature "
+            f"{tasks[0].temperature}): they are one run, and there is no variance to speak of"
+        )
+
+
+def pass_curve(
+    tasks: Sequence[TaskRuns], *, key: str, most: int, resamples: int = RESAMPLES
+) -> list[tuple[int, float, Interval]]:
+    """(k, pass^k, interval) for every k up to `most` that all tasks allow, from one set of resampled runs.
+
+    Raises as `pass_rate`; ValueError where a task has no run left.
+    """
+    _check_tasks(tasks)
+    largest = min(most, *(len(task.succeeded) for task in tasks))
+    if largest < 1:
+        raise ValueError(f"{next(task.task for task in tasks if not task.succeeded)} has no run left: no k is defined")
+    sizes = [len(task.succeeded) for task in tasks]
+    chances = {k: [[pass_hat_k(c, size, k) for c in range(size + 1)] for size in sizes] for k in range(1, largest + 1)}
+    draw = stream(f"{key} pass curve")
+    means: dict[int, list[float]] = {k: [] for k in chances}
+    for _ in range(resamples):
+        counts = [sum(task.succeeded[draw(size)] for _ in range(size)) for task, size in zip(tasks, sizes, strict=True)]
+        for k, chance in chances.items():
+            means[k].append(mean([of[count] for of, count in zip(chance, counts, strict=True)]))
+    true = [sum(task.succeeded) for task in tasks]
+    return [
+        (k, mean([of[count] for of, count in zip(chance, true, strict=True)]), percentiles(means[k]))
+        for k, chance in chances.items()
+    ]
 
 
 def _interval(tasks: Sequence[TaskRuns], k: int, key: str, resamples: int) -> Interval:
