@@ -9,10 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
+
 from stacks.engine import (
+    CompiledGrammar,
     ContextExceededError,
     EngineError,
     GenerationReport,
+    GrammarError,
+    GrammarState,
     Logits,
     LogitsHook,
     PromptError,
@@ -46,6 +51,9 @@ class LanguageModel(Protocol):
 
     def logits_after(self, token_id: int) -> Logits:
         """Take in one token and return the logits for the next, ``(vocabulary_size,)``, in an array of its own."""
+
+    def constrained_logits_after(self, token_id: int, state: GrammarState) -> Logits:
+        """The same with minus infinity for every token that the grammar forbids."""
 
     def piece(self, token_id: int) -> bytes:
         """Return the bytes of a token, special tokens written out."""
@@ -107,6 +115,7 @@ class DecodingLoop:
         logits_hook: LogitsHook | None = None,
         *,
         context_length: int | None = None,
+        constraint: CompiledGrammar | None = None,
     ) -> None:
         """Check the prompt; nothing is computed before the first ``next``."""
         self._prompt = tuple(token_ids)
@@ -114,6 +123,8 @@ class DecodingLoop:
         self._model = model
         self._scanner = StopScanner(stop)
         self._hook = logits_hook
+        self._constraint = constraint
+        self._state: GrammarState | None = None
         self._limit, self._limit_reason = _limit(sampling, len(self._prompt), context_length)
         self._sampler = Sampler(replace(sampling, max_tokens=self._limit))
         self._cancelled = threading.Event()
@@ -161,6 +172,7 @@ class DecodingLoop:
 
     def _run(self) -> Iterator[Token]:
         try:
+            self._state = self._constraint.start() if self._constraint is not None else None
             logits = self._read_prompt()
             while logits is not None and not self._cancelled.is_set():
                 token = self._step(logits)
@@ -178,6 +190,8 @@ class DecodingLoop:
             raise
         finally:
             self._peak = self._model.peak_memory_bytes()
+            if self._state is not None:
+                self._state.close()
 
     def _read_prompt(self) -> Logits | None:
         """Feed the prompt; return the logits after it, or None when cancelled meanwhile."""
@@ -189,14 +203,22 @@ class DecodingLoop:
                 if self._cancelled.is_set():
                     return None
                 self._model.feed(body[at : at + chunk])
-            return None if self._cancelled.is_set() else self._model.logits_after(self._prompt[-1])
+            return None if self._cancelled.is_set() else self._logits_after(self._prompt[-1])
         finally:
             self._prompt_seconds = time.perf_counter() - start
 
     def _timed_logits(self, token_id: int) -> Logits:
         start = time.perf_counter()
-        logits = self._model.logits_after(token_id)
+        logits = self._logits_after(token_id)
         self._evaluation_seconds += time.perf_counter() - start
+        return logits
+
+    def _logits_after(self, token_id: int) -> Logits:
+        if self._state is None:
+            return self._model.logits_after(token_id)
+        logits = self._model.constrained_logits_after(token_id, self._state)
+        if not (logits > -np.inf).any():
+            raise GrammarError("dead_end", "the grammar leaves no token of this vocabulary to go on with")
         return logits
 
     def _step(self, logits: Logits) -> Token:
@@ -211,6 +233,8 @@ class DecodingLoop:
         self._ids.append(token_id)
         piece = self._model.piece(token_id)
         end = self._model.ends_turn(token_id)
+        if self._state is not None and not end:
+            self._state.accept(token_id)
         if end:
             self._finish, self._end_token = "stop", piece.decode("utf-8", "replace")
             text = self._last_text()

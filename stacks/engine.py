@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from stacks.grammars.language import Grammar
+
 Logits = NDArray[np.float32]
 """Logits over the vocabulary, shape ``(vocabulary_size,)``, natural-log scale, not normalised."""
 
@@ -42,9 +44,14 @@ def how_to_get(scheme: str) -> str:
     if scheme == "mlx" and not (system == "Linux" or (system == "Darwin" and machine == "arm64")):
         return (
             f"MLX is made for Apple silicon and Linux, not for {system} {machine}; give a GGUF file instead "
-            "(llamacpp:MODEL.gguf, in a grid llamacpp_inprocess), with: pip install 'stacktap[llamacpp]'"
+            f"(llamacpp:MODEL.gguf, in a grid llamacpp_inprocess), with: {_extra('llamacpp')}"
         )
-    return f"pip install 'stacktap[{scheme}]'"
+    return _extra(scheme)
+
+
+def _extra(name: str) -> str:
+    """How an optional part is installed: from a clone, since no package of that name is published."""
+    return f"pip install -e '.[{name}]' (in a clone of stacktap, or there: make engine-{name})"
 
 
 class RenderError(EngineError):
@@ -148,6 +155,40 @@ class GenerationReport:
     kept_prompt_tokens: int = 0
 
 
+class GrammarError(EngineError):
+    """A grammar cannot constrain this model. ``kind``: ``build_unexpressible`` (it cannot be said in the engine's
+    language), ``compile_failed`` (the engine refuses it), ``dead_end`` (it left no token while a text was written)."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        """Keep the kind beside the message."""
+        super().__init__(message)
+        self.kind = kind
+
+
+class GrammarState(Protocol):
+    """Where one generation stands in its grammar."""
+
+    def masked(self, logits: Any) -> Any:
+        """The logits, an array of the engine's own kind, minus infinity for every token that cannot come next."""
+
+    def accept(self, token_id: int) -> None:
+        """Go on by a token that was not forbidden."""
+
+    def close(self) -> None:
+        """Free what the library holds for it."""
+
+
+class CompiledGrammar(Protocol):
+    """A grammar made ready for one engine; may be used for any number of its generations, one at a time."""
+
+    @property
+    def digest(self) -> str:
+        """The digest of the grammar that it was made of."""
+
+    def start(self) -> GrammarState:
+        """A new state at the beginning of an answer."""
+
+
 class Generation(Protocol):
     """A running generation: iterate over it for its tokens, then read :meth:`report`."""
 
@@ -178,16 +219,22 @@ class Engine(Protocol):
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the token ids of ``text``; special tokens written in it are recognised, none is added."""
 
+    def compile_grammar(self, grammar: Grammar) -> CompiledGrammar:
+        """Make a grammar ready for :meth:`generate`. Raises :class:`GrammarError`."""
+
     def generate(
         self,
         token_ids: Sequence[int],
         sampling: Sampling,
         stop: Sequence[str] = (),
         logits_hook: LogitsHook | None = None,
+        constraint: CompiledGrammar | None = None,
     ) -> Generation:
         """Start a generation; nothing is computed before the first ``next``.
 
-        Raises :class:`ContextExceededError`, or :class:`PromptError` for an empty prompt or ids outside the vocabulary.
+        ``constraint`` forbids whatever its grammar does not allow next, before the hook is called; the turn can end
+        only where the grammar ends. Control tokens that the grammar does not name are forbidden, too. Raises
+        :class:`ContextExceededError`, or :class:`PromptError` for an empty prompt or ids outside the vocabulary.
         """
 
     def close(self) -> None:

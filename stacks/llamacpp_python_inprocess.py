@@ -22,10 +22,12 @@ import numpy as np
 from stacks.chat_template import render_adapted, render_template, template_hash
 from stacks.decoding import PROMPT_CHUNK, DecodingLoop
 from stacks.engine import (
+    CompiledGrammar,
     EngineError,
     EngineIdentity,
     EngineMissingError,
     Generation,
+    GrammarState,
     Logits,
     LogitsHook,
     Message,
@@ -33,7 +35,10 @@ from stacks.engine import (
     RenderError,
     Sampling,
     Tool,
+    how_to_get,
 )
+from stacks.gbnf_sampler import compile_gbnf
+from stacks.grammars.language import Grammar
 from stacks.launching.recipe import LaunchError, require_gguf_file
 from stacks.memory import LARGEST_DEFAULT_CONTEXT, check_memory
 from stacks.model_files import model_digest
@@ -80,6 +85,13 @@ class _LlamaModel:
         # The library reuses this memory at its next call.
         return np.ctypeslib.as_array(pointer, shape=(self.vocabulary_size,)).astype(np.float32, copy=True)
 
+    def constrained_logits_after(self, token_id: int, state: GrammarState) -> Logits:
+        masked: Logits = state.masked(self.logits_after(token_id))
+        return masked
+
+    def compiled(self, grammar: Grammar) -> CompiledGrammar:
+        return compile_gbnf(self._library, self._vocabulary, self.vocabulary_size, grammar, self.piece)
+
     def piece(self, token_id: int) -> bytes:
         vocabulary = self._vocabulary
         size = 64
@@ -118,7 +130,7 @@ class LlamaCppPythonEngine:
             import llama_cpp
         except ImportError as error:
             raise EngineMissingError(
-                f"llama-cpp-python cannot be imported ({error})\n  -> pip install 'stacktap[llamacpp]'"
+                f"llama-cpp-python cannot be imported ({error})\n  -> {how_to_get('llamacpp')}"
             ) from error
         model_path = model_path.expanduser().absolute()
         try:
@@ -170,6 +182,10 @@ class LlamaCppPythonEngine:
     def _special(self, token_id: int) -> str:
         return self._model.piece(token_id).decode("utf-8", "replace") if token_id >= 0 else ""
 
+    def compile_grammar(self, grammar: Grammar) -> CompiledGrammar:
+        """Make a grammar ready as GBNF; see ``stacks.engine.Engine.compile_grammar``."""
+        return self._model.compiled(grammar)
+
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the token ids of ``text``; special tokens written in it are recognised, none is added."""
         return self._model.encode(text)
@@ -180,10 +196,12 @@ class LlamaCppPythonEngine:
         sampling: Sampling,
         stop: Sequence[str] = (),
         logits_hook: LogitsHook | None = None,
+        constraint: CompiledGrammar | None = None,
     ) -> Generation:
         """Start a generation; see ``stacks.engine.Engine.generate``."""
+        context = self._identity.context_length
         return DecodingLoop(
-            self._model, token_ids, sampling, stop, logits_hook, context_length=self._identity.context_length
+            self._model, token_ids, sampling, stop, logits_hook, context_length=context, constraint=constraint
         )
 
     def close(self) -> None:

@@ -18,10 +18,12 @@ import numpy as np
 from stacks.chat_template import render_adapted, template_hash
 from stacks.decoding import DecodingLoop
 from stacks.engine import (
+    CompiledGrammar,
     EngineError,
     EngineIdentity,
     EngineMissingError,
     Generation,
+    GrammarState,
     Logits,
     LogitsHook,
     Message,
@@ -31,10 +33,13 @@ from stacks.engine import (
     Tool,
     how_to_get,
 )
+from stacks.grammars.language import Grammar
 from stacks.launching.recipe import LaunchError, require_hugging_face_directory
+from stacks.loaded_libraries import loaded_blas
 from stacks.memory import check_memory
+from stacks.mlx_guides import Guides
 from stacks.model_files import configured_context_length, model_digest, read_json
-from stacks.token_bytes import TokenizerFormError, token_bytes
+from stacks.token_bytes import TokenizerFormError, control_tokens, token_bytes
 
 ENGINE = "mlx_inprocess"
 
@@ -55,8 +60,10 @@ class _MlxModel:
 
         self._mx = mx
         self._model = model
-        self._pieces = token_bytes(json.loads(tokenizer.backend_tokenizer.to_str()))
+        definition = json.loads(tokenizer.backend_tokenizer.to_str())
+        self._pieces = token_bytes(definition)
         self._ends = frozenset(tokenizer.eos_token_ids)
+        self.guides = Guides(mx, self._pieces, self._ends, control_tokens(definition), vocabulary_size)
         self._cache: list[Any] = []
         self._read: list[int] = []
         """The prompt's tokens in the state, in whole pieces but for the last."""
@@ -121,9 +128,17 @@ class _MlxModel:
         self._read += token_ids
 
     def logits_after(self, token_id: int) -> Logits:
+        return self._logits(token_id, None)
+
+    def constrained_logits_after(self, token_id: int, state: GrammarState) -> Logits:
+        return self._logits(token_id, state)
+
+    def _logits(self, token_id: int, state: GrammarState | None) -> Logits:
         try:
-            logits = self._evaluate([token_id])[0, -1]
-            return np.array(logits.astype(self._mx.float32), dtype=np.float32)
+            logits = self._evaluate([token_id])[0, -1].astype(self._mx.float32)
+            if state is not None:
+                logits = state.masked(logits)
+            return np.array(logits, dtype=np.float32)
         except BaseException:
             self._forget()
             raise
@@ -184,7 +199,7 @@ class MlxEngine:
                 template if isinstance(template, str) or template is None else json.dumps(template)
             ),
             context_length=min((n for n in (declared, context_length) if n is not None), default=None),
-            kernel_backend=f"mlx {mx.default_device()}",
+            kernel_backend=f"mlx {mx.default_device()}, {loaded_blas()}",
         )
 
     @property
@@ -208,6 +223,10 @@ class MlxEngine:
         text, adaptations = render_adapted(messages, render)
         return Rendered(text, self.encode(text), adaptations)
 
+    def compile_grammar(self, grammar: Grammar) -> CompiledGrammar:
+        """Make a grammar ready as an outlines-core guide; see ``stacks.engine.Engine.compile_grammar``."""
+        return self._model.guides.compiled(grammar)
+
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the token ids of ``text``; special tokens written in it are recognised, none is added."""
         return tuple(int(i) for i in self._tokenizer.encode(text, add_special_tokens=False))
@@ -218,10 +237,12 @@ class MlxEngine:
         sampling: Sampling,
         stop: Sequence[str] = (),
         logits_hook: LogitsHook | None = None,
+        constraint: CompiledGrammar | None = None,
     ) -> Generation:
         """Start a generation; see ``stacks.engine.Engine.generate``."""
+        context = self._identity.context_length
         return DecodingLoop(
-            self._model, token_ids, sampling, stop, logits_hook, context_length=self._identity.context_length
+            self._model, token_ids, sampling, stop, logits_hook, context_length=context, constraint=constraint
         )
 
     def close(self) -> None:

@@ -42,3 +42,23 @@ def read_json(file: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{file} holds no JSON object")
     return value
+
+
+WEIGHTS_LABEL = "stacktap_weights"
+"""Key of `config.json` under which it is said that a folder's weights were quantised and dequantised again."""
+
+
+def fake_quantised(model: Path) -> str | None:
+    """What to say of a folder whose weights are fake-quantised (`stacktap quant make --fake`): they were quantised and
+    dequantised again, so that their values are those of the quantised model and their size is not. None for others
+    and for what cannot be read."""
+    try:
+        label = read_json(model / "config.json").get(WEIGHTS_LABEL) if model.is_dir() else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(label, dict) or label.get("fake_quantised") is not True:
+        return None
+    bits, group, measured = (label.get(name) for name in ("bits", "group_size", "bits_per_weight"))
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in (bits, group, measured)):
+        return "fake-quantised"
+    return f"fake-quantised: {bits} bits in groups of {group} ({measured} bits per weight measured), dequantised"

@@ -41,6 +41,11 @@ def token_bytes(definition: Mapping[str, Any]) -> dict[int, bytes]:
     return result
 
 
+def control_tokens(definition: Mapping[str, Any]) -> frozenset[int]:
+    """Ids of the added tokens that a parsed ``tokenizer.json`` calls special: signs between turns, no one's words."""
+    return frozenset(int(a["id"]) for a in definition.get("added_tokens") or () if a.get("special"))
+
+
 def _converter(decoder: Mapping[str, Any] | None) -> Callable[[str], bytes]:
     steps = _flatten(decoder)
     kinds = {str(step["type"]) for step in steps}

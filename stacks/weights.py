@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -65,6 +65,19 @@ class WeightsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """One tensor of a file: its type, the weights that it stands for (0: scales of packed ones), its bytes, and of a
+    GGUF file its dimensions (innermost first) and where its data begin behind the header's end."""
+
+    name: str
+    type: str
+    weights: int
+    bytes: int
+    dimensions: tuple[int, ...] = ()
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Weights:
     """What the headers say: number of weights, bytes of all tensors, and bytes by tensor type."""
 
@@ -80,23 +93,36 @@ class Weights:
 
 def measure(model: Path) -> Weights:
     """Measure a GGUF file, or a folder with safetensors. Raises WeightsError; OSError where it cannot be read."""
+    weights, by_type = 0, dict[str, int]()
+    for tensor in stored_tensors(model):
+        weights += tensor.weights
+        by_type[tensor.type] = by_type.get(tensor.type, 0) + tensor.bytes
+    if not weights:
+        raise WeightsError("it holds no weights")
+    return Weights(weights, sum(by_type.values()), dict(sorted(by_type.items())))
+
+
+def stored_tensors(model: Path) -> tuple[Stored, ...]:
+    """All tensors of a GGUF file, or of a folder's safetensors, in their order. Raises WeightsError, OSError."""
     if model.is_dir():
-        return _folder(model)
+        return tuple(_folder(model))
     with model.open("rb") as file:
         if file.read(4) != _MAGIC:
             raise WeightsError(f"{model.name} is no GGUF file")
-        return _gguf(_Reader(file), model.name)
+        return tuple(_gguf(GgufReader(file), model.name))
 
 
 # ---------------------------------------------------------------------- GGUF
-class _Reader:
-    """Reads little-endian values, and never more than a header may hold."""
+class GgufReader:
+    """Reads the little-endian values of a GGUF header (the file stands behind its magic), never more than one may hold.
+    All methods raise WeightsError."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._left = _MOST_HEADER
 
     def take(self, count: int) -> bytes:
+        """So many bytes."""
         if not 0 <= count <= self._left:
             raise WeightsError("its header is larger than that of any known model")
         self._left -= count
@@ -106,16 +132,23 @@ class _Reader:
         return data
 
     def number(self, form: str) -> int:
+        """One whole number, by its letter of `struct`."""
         value: int = struct.unpack("<" + form, self.take(struct.calcsize(form)))[0]
         return value
 
     def count(self) -> int:
+        """A number of entries that follow."""
         found = self.number("Q")
         if found > _MOST_ENTRIES * 16:
             raise WeightsError(f"its header counts {found} entries")
         return found
 
+    def text(self) -> str:
+        """A string; what is no UTF-8 in it is replaced."""
+        return self.take(self.number("Q")).decode("utf-8", "replace")
+
     def skip_value(self, kind: int, depth: int = 0) -> None:
+        """Pass over a value of this kind."""
         if kind in _SCALARS:
             self.take(_SCALARS[kind])
         elif kind == _STRING:
@@ -143,12 +176,12 @@ def gguf_numbers(model: Path) -> tuple[dict[str, int], str]:
     with model.open("rb") as file:
         if file.read(4) != _MAGIC:
             raise WeightsError(f"{model.name} is no GGUF file")
-        reader = _Reader(file)
-        for _ in range(_counts(reader, model.name)[1]):
-            name = reader.take(reader.number("Q")).decode("utf-8", "replace")
+        reader = GgufReader(file)
+        for _ in range(gguf_counts(reader, model.name)[1]):
+            name = reader.text()
             kind = reader.number("I")
             if name == "general.architecture" and kind == _STRING:
-                architecture = reader.take(reader.number("Q")).decode("utf-8", "replace")
+                architecture = reader.text()
             elif kind in _WHOLE:
                 found[name] = reader.number(_WHOLE[kind])
             elif kind == _ARRAY:
@@ -161,38 +194,40 @@ def gguf_numbers(model: Path) -> tuple[dict[str, int], str]:
     return found, architecture
 
 
-def _counts(reader: _Reader, name: str) -> tuple[int, int]:
-    """Numbers of tensors and of metadata entries."""
+def gguf_counts(reader: GgufReader, name: str) -> tuple[int, int]:
+    """Numbers of tensors and of metadata entries: what follows the magic."""
     version = reader.number("I")
     if version not in (2, 3):
         raise WeightsError(f"{name} is GGUF version {version}; 2 and 3 are known")
     return reader.count(), reader.count()
 
 
-def _gguf(reader: _Reader, name: str) -> Weights:
-    tensors, metadata = _counts(reader, name)
+def _gguf(reader: GgufReader, name: str) -> Iterator[Stored]:
+    tensors, metadata = gguf_counts(reader, name)
     for _ in range(metadata):
         reader.take(reader.number("Q"))
         reader.skip_value(reader.number("I"))
-    weights, by_type = 0, dict[str, int]()
-    for _ in range(tensors):
-        reader.take(reader.number("Q"))
-        dimensions = reader.number("I")
-        if dimensions > 8:
-            raise WeightsError(f"a tensor has {dimensions} dimensions")
-        size = math.prod(reader.number("Q") for _ in range(dimensions))
-        kind = reader.number("I")
-        reader.number("Q")
+    yield from gguf_tensors(reader, tensors)
+
+
+def gguf_tensors(reader: GgufReader, count: int) -> Iterator[Stored]:
+    """The table of tensors, which stands behind the metadata."""
+    for _ in range(count):
+        name = reader.text()
+        length = reader.number("I")
+        if length > 8:
+            raise WeightsError(f"a tensor has {length} dimensions")
+        dimensions = tuple(reader.number("Q") for _ in range(length))
+        kind, offset = reader.number("I"), reader.number("Q")
         if kind not in GGML_TYPES:
             raise WeightsError(f"a tensor is of type {kind}, whose size is not known here")
         label, block, block_bytes = GGML_TYPES[kind]
-        weights += size
-        by_type[label] = by_type.get(label, 0) + -(-size // block) * block_bytes
-    return _found(weights, by_type)
+        size = math.prod(dimensions)
+        yield Stored(name, label, size, -(-size // block) * block_bytes, dimensions, offset)
 
 
 # ---------------------------------------------------------------------- safetensors
-def _folder(model: Path) -> Weights:
+def _folder(model: Path) -> Iterator[Stored]:
     files = sorted(model.glob("*.safetensors"))
     if not files:
         raise WeightsError(f"{model.name} holds no safetensors")
@@ -200,12 +235,9 @@ def _folder(model: Path) -> Weights:
     tensors: dict[str, dict[str, Any]] = {}
     for file in files:
         tensors |= _header(file)
-    weights, by_type = 0, dict[str, int]()
     for name, tensor in tensors.items():
         kind, size, count = _tensor(name, tensor)
-        by_type[kind] = by_type.get(kind, 0) + size
-        weights += _weights_in(name, kind, count, tensors, configured)
-    return _found(weights, by_type)
+        yield Stored(name, kind, _weights_in(name, kind, count, tensors, configured), size)
 
 
 def _header(file: Path) -> dict[str, dict[str, Any]]:
@@ -274,9 +306,3 @@ def _weights_in(name: str, kind: str, count: int, tensors: Mapping[str, Any], co
             f"its weights are packed as {configured.get('quant_method') or kind}, which is not known here"
         )
     return count
-
-
-def _found(weights: int, by_type: dict[str, int]) -> Weights:
-    if not weights:
-        raise WeightsError("it holds no weights")
-    return Weights(weights, sum(by_type.values()), dict(sorted(by_type.items())))

@@ -178,6 +178,8 @@ def compact(value: object) -> str:
 
 def integer(value: object) -> int | None:
     """A non-boolean integer (or a float without fraction), else None."""
+    if type(value) is int:
+        return value
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -203,10 +205,11 @@ def read_usage(raw: object, event: int, path: Path, context: Context) -> Usage |
     prompt = raw.get("prompt_tokens", raw.get("input_tokens"))
     completion = raw.get("completion_tokens", raw.get("output_tokens"))
     total = raw.get("total_tokens")
-    for name, value in (("prompt", prompt), ("completion", completion), ("total", total)):
-        if value is not None and integer(value) is None:
-            context.flag("usage_type", f"the {name} count is {value!r}", name)
     usage.prompt, usage.completion, usage.total = integer(prompt), integer(completion), integer(total)
+    if usage.prompt is None or usage.completion is None or usage.total is None:
+        for name, value in (("prompt", prompt), ("completion", completion), ("total", total)):
+            if value is not None and integer(value) is None:
+                context.flag("usage_type", f"the {name} count is {value!r}", name)
     details = raw.get("completion_tokens_details") or raw.get("output_tokens_details")
     if isinstance(details, dict):
         usage.reasoning = integer(details.get("reasoning_tokens"))

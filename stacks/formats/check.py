@@ -129,8 +129,20 @@ def check_arguments(arguments: Any, schema: Any) -> CallCheck:
         return CallCheck("ok", schema_fault=compiled.fault)
     if compiled.plain is not None and compiled.plain.surely_fits(arguments) and not too_deep(arguments):
         return CallCheck("ok")
+    return _checked(compiled, arguments, "the arguments nest too deep")
+
+
+def check_value(value: Any, schema: Any) -> CallCheck:
+    """Any JSON value against a schema, with the same verdicts: an answer that is no call has no arguments."""
+    compiled = _compiled(schema)
+    if compiled.validator is None:
+        return CallCheck("ok", schema_fault=compiled.fault)
+    return _checked(compiled, value, "the value nests too deep")
+
+
+def _checked(compiled: _Compiled, arguments: Any, deep: str) -> CallCheck:
     if too_deep(arguments):
-        return CallCheck("invalid_arguments", "the arguments nest too deep", "$", "depth")
+        return CallCheck("invalid_arguments", deep, "$", "depth")
     try:
         error = _first_error(compiled, arguments)
     except Exception as fault:

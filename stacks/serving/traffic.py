@@ -59,6 +59,8 @@ def _clues(wire: WireExchange, assembled: Assembled) -> list[Clue]:
 def _by_fingerprint(assembled: Assembled) -> Iterator[Clue]:
     turn = assembled.turn
     mark = (turn.fingerprint or "") if turn is not None else ""
+    if not mark:
+        return
     vllm, mlx = _VLLM.match(mark), _MLX.match(mark)
     if mark == "fp_ollama":
         yield Clue("ollama", 9, "system_fingerprint fp_ollama")

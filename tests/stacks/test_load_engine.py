@@ -25,9 +25,9 @@ def test_missing_library_names_the_extra(scheme, library, tmp_path, monkeypatch)
     for name in [n for n in sys.modules if n.partition(".")[0] in ("mlx", "mlx_lm", "llama_cpp")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)  # makes `import` fail although it may be installed
-    with pytest.raises(EngineMissingError, match=rf"pip install 'stacktap\[{scheme}\]'"):
+    with pytest.raises(EngineMissingError, match=rf"pip install -e '\.\[{scheme}\]'"):
         check_engine(scheme, tmp_path)
-    with pytest.raises(EngineMissingError, match=rf"pip install 'stacktap\[{scheme}\]'"):
+    with pytest.raises(EngineMissingError, match=rf"pip install -e '\.\[{scheme}\]'"):
         load_engine(scheme, tmp_path)
 
 

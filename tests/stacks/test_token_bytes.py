@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from stacks.token_bytes import TokenizerFormError, byte_alphabet, token_bytes
+from stacks.token_bytes import TokenizerFormError, byte_alphabet, control_tokens, token_bytes
 
 
 def byte_level():
@@ -84,3 +84,9 @@ def test_no_decoder_means_literal_tokens():
 def test_decoders_without_bytes_per_token_are_refused(decoder):
     with pytest.raises(TokenizerFormError):
         token_bytes({"model": {"vocab": {}}, "decoder": decoder})
+
+
+def test_control_tokens_are_the_special_ones_among_the_added() -> None:
+    added = [{"id": 3, "content": "<end>", "special": True}, {"id": 4, "content": "<tool_call>", "special": False}]
+    assert control_tokens({"added_tokens": added}) == {3}
+    assert control_tokens({"model": {"vocab": {"a": 0}}}) == frozenset()
