@@ -59,6 +59,8 @@ class SessionOptions:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     upstream_facts: Mapping[str, Fact] = field(default_factory=dict)
     """What the caller knows of the first upstream (it may have started it)."""
+    context_length: int | None = None
+    """Tokens of context that engines in this process are loaded with; None: each one's own default."""
 
 
 def parsed_upstreams(specifications: tuple[str, ...]) -> tuple[Upstream, ...]:
@@ -180,7 +182,9 @@ class RecordingSession:
             from proxy.inprocess.surface import serve_inprocess  # noqa: PLC0415 - aiohttp is slow to import and seldom needed
 
             model = _existing(upstream)
-            surface = await self._engines.enter_async_context(serve_inprocess(upstream.kind, model, self.note))
+            surface = await self._engines.enter_async_context(
+                serve_inprocess(upstream.kind, model, self.note, context_length=self.options.context_length)
+            )
             self.loading[upstream.name] = asyncio.ensure_future(surface.loaded())
             port = urlsplit(surface.url).port
             assert port is not None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from proxy.agents.profile import AgentProfile, Install, ProfileError
+from proxy.agents.profile import AgentProfile, Install, ProfileError, profile_named
 from stacks.launching.made_folder import is_whole_folder
 from stacks.locations import agents_folder
 
@@ -60,6 +61,18 @@ def installed(profile: AgentProfile) -> InstalledAgent | None:
     if not all(os.access(path, os.X_OK) for path in programs.values()):
         return None
     return InstalledAgent(folder, programs, profile.install.version)
+
+
+def with_installed(command: tuple[str, ...]) -> tuple[str, ...]:
+    """A command whose program is not on PATH, but an agent that is installed here, with that agent's program."""
+    if not command or os.path.sep in command[0] or shutil.which(command[0]) is not None:
+        return command
+    profile = profile_named(command[0])
+    found = installed(profile) if profile is not None else None
+    if found is None:
+        return command
+    program = found.programs.get(command[0]) or next(iter(found.programs.values()))
+    return (str(program), *command[1:])
 
 
 def require_installed(profile: AgentProfile) -> InstalledAgent:

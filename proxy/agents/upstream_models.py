@@ -6,6 +6,7 @@ import asyncio
 import json
 
 from proxy.relay.connect import tls_context
+from proxy.relay.identifying import USER_AGENT
 from proxy.relay.server import RelayConfig
 from proxy.relay.upstream import Upstream
 from results.body import decode_body
@@ -31,6 +32,7 @@ async def _get(upstream: Upstream, config: RelayConfig, path: str) -> bytes:
     reader, writer = await asyncio.open_connection(upstream.host, upstream.port, ssl=tls)
     try:
         lines = [f"GET {upstream.prefix}{path} HTTP/1.1", f"Host: {upstream.authority}", "Connection: close"]
+        lines.append(f"User-Agent: {USER_AGENT}")
         if upstream.authorization:
             lines.append(f"Authorization: {upstream.authorization}")
         writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))

@@ -26,7 +26,7 @@ def bad_history(facts: Facts, broken: BrokenTurn, confidence: str = "high") -> V
 
 def by_shape(facts: Facts) -> Verdict | None:
     """An exception of the server's own program, while the request is not of the shape that it takes for granted."""
-    if not facts.generates or facts.view.request_unseen or not EXCEPTION.search(facts.all_error_text[:_READ]):
+    if not facts.generates or facts.view.request_unseen or not EXCEPTION.search(facts.all_error_text[:_READ].lower()):
         return None
     wrong = misshapen(facts.view.wire.request_body)
     if wrong is None:
@@ -51,7 +51,7 @@ def late(verdict: Verdict, text: str) -> Verdict:
     if verdict.name == "request.context_exceeded":
         verdict.name, verdict.ran = "truncation.output_budget", "yes"
         return verdict
-    if EXCEPTION.search(text[:_READ]):
+    if EXCEPTION.search(text[:_READ].lower()):
         found = Verdict("parser.server_error", confidence="medium")
         found.detail = (
             "an exception of the server's program while the model was writing: its reader is the likely place"
@@ -81,7 +81,7 @@ def _exception(facts: Facts, verdict: Verdict, text: str) -> Verdict | None:
     """An exception of the server's program that nothing shows to come out of a template."""
     if (
         verdict.name != "template.render_error"
-        or not _OWN_EXCEPTION.search(text[:_READ])
+        or not _OWN_EXCEPTION.search(text[:_READ].lower())
         or _OF_A_TEMPLATE.search(text)
     ):
         return None

@@ -11,8 +11,7 @@ from results.outcomes import Confidence
 _GATEWAY = re.compile(
     r"bad gateway|gateway time-?out|upstream (?:connect|request|prematurely|server|sent|timed)|no healthy upstream|"
     r"service temporarily unavailable|nginx|cloudflare|haproxy|envoy|traefik|varnish|origin (?:web )?server|"
-    r"proxy error|x-stacktap-error",
-    re.IGNORECASE,
+    r"proxy error|x-stacktap-error"
 )
 _NO_ROUTE = re.compile(
     r"\A\W*(?:404 page not found|(?:file )?not found|405 method not allowed|method not allowed|unexpected endpoint.*|"
@@ -23,8 +22,7 @@ _NO_ROUTE = re.compile(
 
 _HOST = re.compile(
     r"(?:invalid|unknown|untrusted|bad|unexpected|disallowed|forbidden) (?:http_)?(?:host|origin)\b|dns.?rebinding|"
-    r"\b(?:host|origin)(?: header)? (?:is )?not (?:allowed|permitted|trusted)|disallowed cors|misdirected request",
-    re.IGNORECASE,
+    r"\b(?:host|origin)(?: header)? (?:is )?not (?:allowed|permitted|trusted)|disallowed cors|misdirected request"
 )
 _HOST_REMEDY = "name the server by an address it knows, or allow this Host or Origin (Ollama: OLLAMA_ORIGINS)"
 
@@ -40,7 +38,7 @@ def _by_code(facts: Facts) -> Verdict | None:
     denied = status == 403 and re.search(r"key|token|unauthori|forbidden|denied", text, re.IGNORECASE)
     if (status == 401 or denied) and "--" not in text:
         return Verdict("transport.auth", remedy="send the key that the server was started with")
-    if status in (400, 403, 421) and _HOST.search(text):
+    if status in (400, 403, 421) and _HOST.search(text.lower()):
         return Verdict("transport.host_refused", remedy=_HOST_REMEDY)
     if status == 403 and not facts.view.wire.response_body.strip():
         return Verdict("transport.host_refused", confidence="medium", remedy=_HOST_REMEDY)
@@ -57,7 +55,7 @@ def _by_gateway(facts: Facts) -> Verdict | None:
     if status == 413:
         remedy = "raise the gateway's limit on request bodies (nginx: client_max_body_size), or send less"
         return Verdict("transport.gateway", ran="no", delivery="refused", remedy=remedy)
-    named = bool(_GATEWAY.search(facts.all_error_text))
+    named = bool(_GATEWAY.search(facts.all_error_text.lower()))
     page = kind in ("html", "xml")
     if status in (502, 504) and (page or named or kind in ("empty", "text")):
         return Verdict("transport.gateway", remedy="raise the gateway's timeout, or talk to the server directly")

@@ -18,9 +18,9 @@ EXCEPTION = re.compile(
     r"not supported between|unsupported operand|values to unpack|argument of type '|"
     r"object does not support|must be (?:a )?str(?:ing)?, not|expected (?:str|bytes)\w* instance|is undefined\s*\Z|"
     r"\b(?:attribute|type|index|key|value|undefined)error\b|cannot read propert|is not a function",
-    re.IGNORECASE,
 )
-"""What programs say (Python, Jinja and JavaScript, in that order) that took a value for another than it is."""
+"""What programs say (Python, Jinja and JavaScript, in that order; here in small letters) that took a value for another
+than it is."""
 
 
 def misshapen(body: bytes) -> Wrong | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ class Attempt:
         "head",
         "id",
         "kept",
+        "late",
         "masked_upgrade",
         "number",
         "opaque",
@@ -58,6 +60,8 @@ class Attempt:
         self.kept: list[bytes] | None = None
         self.references: RequestReferences | None = None
         self.detail = ""
+        self.late = b""
+        """What came for a client that had ended its stream: the beginning, more than an end mark is long."""
         self.examined = 0
         """Which secrets were known when its request's masking began."""
         self.expected = False
@@ -159,6 +163,11 @@ class Connection:
             self.first_closed_ns = at_ns
 
 
+_END_MARKS = re.compile(rb"(?:[0-9a-fA-F]+\r\n)?(?:\s*data: ?\[DONE\]\s*)?(?:\r\n)?(?:0\r\n\r\n)?")
+"""What may follow the last word of an answer. A client that knows it does not wait for this, and so refuses it."""
+LATE_BYTES = 64
+
+
 def ending(attempt: Attempt, connection: Connection) -> tuple[str, str]:
     """(end, detail) of an attempt whose connection is over, without a fault of the relay's own.
 
@@ -169,7 +178,8 @@ def ending(attempt: Attempt, connection: Connection) -> tuple[str, str]:
     after = f"the client stopped listening after {waited:.0f} ms"
     if attempt.opaque or attempt.upgraded:
         return "opaque", attempt.detail or ("after an upgrade" if attempt.upgraded else "")
-    if attempt.response_complete and connection.client_left and connection.client_reset:
+    refused = connection.client_left and connection.client_reset and _END_MARKS.fullmatch(attempt.late) is None
+    if attempt.response_complete and refused:
         return "client_gone", f"{after} {NOT_TAKEN}"
     if attempt.response_complete:
         return "complete", "" if attempt.request_complete else "the request was not sent whole"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proxy import tap
-from proxy.recording.attempts import Attempt, Connection
+from proxy.recording.attempts import LATE_BYTES, Attempt, Connection
 from proxy.recording.lines import LineBuilder
 from results.http1 import Head, Kind, Piece
 from results.record import Head as HeadLine
@@ -26,6 +26,8 @@ class ResponseBuilder(LineBuilder):
             if waiting.head is not None and not waiting.expected:
                 framer.expect(waiting.head.method_bytes)
                 waiting.expected = True
+        if connection.client_left:
+            attempt.late = (attempt.late + data)[:LATE_BYTES]
         carried = len(framer.pending())
         pieces = framer.feed(data)
         heads: list[HeadLine] = []

@@ -93,7 +93,7 @@ def parse_upstream(spec: str, default_name: str = "") -> Upstream:
 
 
 def _parse_url(name: str, url: str) -> Upstream:
-    shown = _without_user_info(url)
+    shown = without_user_info(url)
     if _BARE_ADDRESS.match(url):
         raise UpstreamError(f"upstream {shown!r} has no scheme; write http://{shown} (or https://{shown})")
     try:
@@ -147,7 +147,8 @@ def _basic(user: str | None, password: str | None) -> str | None:
     return "Basic " + base64.b64encode(pair.encode()).decode()
 
 
-def _without_user_info(url: str) -> str:
+def without_user_info(url: str) -> str:
+    """A URL, with or without its scheme, less the user and password before the host: to be shown or kept."""
     return re.sub(r"(://|^)[^/?#]*@", r"\1", url)
 
 

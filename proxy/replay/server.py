@@ -17,6 +17,7 @@ from typing import Protocol, cast
 
 from proxy.relay.answers import answer
 from proxy.relay.hosts import HostRule
+from proxy.relay.identifying import is_identifying
 from proxy.relay.rewrite import parse_tags, parse_target
 from proxy.replay.recordings import RecordedAnswer, Tags
 from results.body import decode_body
@@ -58,6 +59,8 @@ class ReplayStatistics:
 
     served: int = 0
     unseen: list[str] = field(default_factory=list)
+    identifying: int = 0
+    """Requests of stacktap itself, to find out what the server is, to which the recording has no answer."""
     by_match: dict[str, int] = field(default_factory=dict)
 
 
@@ -85,7 +88,7 @@ class ReplayServer:
                 connection.abort()
             await self._server.wait_closed()
 
-    def answer(self, method: str, target: bytes, body: bytes, tags: Tags = ()) -> RecordedAnswer:
+    def answer(self, method: str, target: bytes, body: bytes, tags: Tags = (), user_agent: str = "") -> RecordedAnswer:
         """The recorded answer, or an error that says what is nearest. Clients may keep the base URL that the recording
         was made with: the name of the server and tags at the head of the target are taken off."""
         plain = parse_target(target, frozenset())
@@ -99,7 +102,10 @@ class ReplayServer:
         if found is None:
             path = led.rest.decode("latin-1") if led.upstream is not None else path
             message = self._recordings.nearest(method, path, body)
-            self.statistics.unseen.append(f"{method} {path}: {message}")
+            if is_identifying(user_agent):
+                self.statistics.identifying += 1
+            else:
+                self.statistics.unseen.append(f"{method} {path}: {message}")
             return _not_recorded(method, path, message, self._recordings.unseen_status)
         self.statistics.served += 1
         self.statistics.by_match[found[1]] = self.statistics.by_match.get(found[1], 0) + 1
@@ -181,7 +187,8 @@ class _Connection(asyncio.Protocol):
             tagged = [value for name, value in head.headers() if name.lower() == "x-stacktap-tag"]
             tags = tuple(tag for value in tagged for tag in parse_tags(value.encode("latin-1")) or ())
             method = head.method.decode("latin-1")
-            await self.server.send(transport, self.server.answer(method, head.target, body, tags))
+            agent = next((value for name, value in head.headers() if name.lower() == "user-agent"), "")
+            await self.server.send(transport, self.server.answer(method, head.target, body, tags, agent))
 
 
 def _not_recorded(method: str, path: str, message: str, status: tuple[int, str]) -> RecordedAnswer:

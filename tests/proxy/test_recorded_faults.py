@@ -231,6 +231,41 @@ async def test_an_answer_that_comes_after_the_clients_fin(tmp_path: Path, leaves
         assert (one.end, one.end_detail) == ("complete", "")
 
 
+@pytest.mark.parametrize(
+    ("late", "end"),
+    [
+        (b"0\r\n\r\n", "complete"),
+        (b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n", "complete"),
+        (b"d\r\ndata: {'x':1}\r\n0\r\n\r\n", "client_gone"),
+    ],
+)
+async def test_a_client_that_knows_the_end_mark_does_not_wait_for_what_follows(
+    tmp_path: Path, late: bytes, end: str
+) -> None:
+    """The openai library closes its connection at `[DONE]`; the last chunk comes to a closed socket."""
+    first = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nd\r\ndata: {'x':1}\r\n"
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(first)
+        await asyncio.sleep(0.3)
+        writer.write(late)
+        writer.close()
+
+    server = await asyncio.start_server(slow, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    loop = asyncio.get_running_loop()
+    async with server, RecordingSession(SessionOptions(upstreams=(url,), out=tmp_path / "run")) as session:
+        raw = socket.create_connection(("127.0.0.1", session.relay.ports["upstream"]))
+        await loop.run_in_executor(None, raw.sendall, b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await loop.run_in_executor(None, raw.recv, 4096)
+        raw.close()
+        assert await session.settled(10)
+    (one,) = RunReader(tmp_path / "run")
+    assert one.wire("response") == first + late
+    assert one.end == end
+
+
 async def test_refused_by_the_relay(tmp_path: Path) -> None:
     async with served(tmp_path / "run", scripted(OK)) as made:
         answer = await ask(made, b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")

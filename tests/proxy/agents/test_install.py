@@ -22,8 +22,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from proxy.agents import installed as installed_agents
 from proxy.agents.install import NODE, install, main
-from proxy.agents.installed import MARKER, agent_folder, fingerprint, installed, require_installed
+from proxy.agents.installed import (
+    MARKER,
+    agent_folder,
+    fingerprint,
+    installed,
+    require_installed,
+    with_installed,
+)
 from proxy.agents.profile import AgentProfile, Install, ProfileError, profile_named, profiles
 from stacks.launching.install_progress import Progress
 from stacks.launching.made_folder import InstallError
@@ -54,6 +62,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm-cache"))
     write_wheel(tmp_path)
     return tmp_path
+
+
+def test_an_installed_agent_needs_no_place_on_the_path(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed_agents, "profile_named", lambda name: profile(PYPI) if name == "tiny" else None)
+    assert with_installed(("tiny", "x")) == ("tiny", "x")
+    install(profile(PYPI), progress(place))
+    program, *rest = with_installed(("tiny", "x"))
+    assert (Path(program), rest) == (agent_folder(profile(PYPI)) / "bin" / "tiny", ["x"])
+    assert with_installed(("sh", "-c")) == ("sh", "-c")
+    assert with_installed(("./tiny",)) == ("./tiny",)
 
 
 def write_wheel(folder: Path) -> None:
