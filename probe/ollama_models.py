@@ -51,9 +51,7 @@ class OllamaModels:
         try:
             import ollama  # noqa: PLC0415 - an optional dependency
         except ImportError:
-            raise OllamaModelsError(
-                "creating models on Ollama needs its client: pip install 'stacktap[ollama]'"
-            ) from None
+            raise OllamaModelsError("creating models on Ollama needs its client: pip install ollama") from None
         self.base_url = base_url
         self.prefix = prefix
         self.created: list[str] = []

@@ -24,6 +24,7 @@ from probe.diagnose.who import is_canary, recognise
 from probe.diagnose.words import headline, remedy
 from probe.target import Target
 from proxy.exchange_view import classify_run
+from proxy.relay.upstream import without_user_info
 from proxy.served import servers_of
 from proxy.session import RecordingSession, SessionOptions
 from results.exchange import Exchange
@@ -67,17 +68,18 @@ class Options:
 async def diagnose(url: str, options: Options, tell: Callable[[Step], None] | None = None) -> Diagnosis:
     """Examine the server at `url`; `tell` is called with each step. Raises DiagnoseError, SessionError."""
     began = time.monotonic()
+    shown = without_user_info(url)
     said, recorded = _of_run(options)
     session = RecordingSession(
         SessionOptions(
             upstreams=upstreams(url, options.direct),
             out=options.out,
-            command=("stacktap", "diagnose", url),
+            command=("stacktap", "diagnose", shown),
             facts={"agent": known("stacktap diagnose", "this command")},
         )
     )
     budget = Budget(options.budget, options.seconds, options.disruptive)
-    found = Diagnosis(url, options.model or "")
+    found = Diagnosis(shown, options.model or "")
     numbers = itertools.count(1).__next__
     async with session, AsyncExitStack() as open_askers:
         asker = await open_askers.enter_async_context(

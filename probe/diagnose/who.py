@@ -7,7 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from probe.canary import member_spec
-from probe.describing import here
+from probe.describing import here, version_here
 from probe.diagnose.diagnosis import Step
 from probe.fingerprinting import launch_command, look_at
 from stacks.serving.base import Ask
@@ -27,8 +27,11 @@ async def recognise(triage: Triage, wanted: str | None) -> None:
     server = await look_at(target.asker, wanted, command if isinstance(command, tuple) else ())
     fingerprint = server.fingerprint
     target.stack = serving_stack(fingerprint.stack or "openai")
-    target.version = fingerprint.version
-    found.stack, found.version = fingerprint.what, str(fingerprint.version.value or "")
+    version = fingerprint.version
+    if upstream.kind == "url":
+        version = await asyncio.to_thread(version_here, found.url, fingerprint.stack, version)
+    target.version = version
+    found.stack, found.version = fingerprint.what, str(version.value or "")
     at = found.url if upstream.kind == "url" else ""
     target.asker.session.learn(upstream.name, await asyncio.to_thread(here, at, server))
     behind = f" behind {fingerprint.gateway}" if fingerprint.gateway else ""

@@ -30,6 +30,7 @@ from probe.pairing.serving.on_ollama import (
 from probe.pairing.serving.served import Served, serves_canary, started, users_own
 from probe.pairing.serving.serving_canary import DEFAULT_FORMAT, ServedStack, call_format_for
 from probe.pairing.walking import WalkSettings, walk
+from proxy.relay.upstream import without_user_info
 from stacks.locations import canaries_folder
 from stacks.serving.ollama_modes import mode_of
 from stacks.serving.registry import title_of
@@ -79,7 +80,9 @@ async def pair(subject: Subject, ground: Ground, settings: WalkSettings) -> Pair
     settings.say(f"learned: {learned.speech.name}")
     with scratch_folder() as scratch:
         async with _served(subject, learned.speech, ground, str(scratch.work), settings) as (plan, served):
-            where = f"{title_of(served.stack)} {served.version}".strip() if served.stack else served.url
+            where = (
+                f"{title_of(served.stack)} {served.version}".strip() if served.stack else without_user_info(served.url)
+            )
             settings.say(f"walking {subject.name} through the task on {where}")
             return await walk(subject, plan, served, scratch, settings)
 
@@ -154,7 +157,10 @@ async def _require_server(url: str) -> None:
 
 
 def _no_answer(url: str, wrong: Exception) -> str:
-    return f"{url} does not answer ({type(wrong).__name__}): is the server running? `stacktap doctor` finds local ones"
+    shown = without_user_info(url)
+    return (
+        f"{shown} does not answer ({type(wrong).__name__}): is the server running? `stacktap doctor` finds local ones"
+    )
 
 
 async def _is_there(served: Served, plan: Plan) -> bool:
@@ -162,8 +168,9 @@ async def _is_there(served: Served, plan: Plan) -> bool:
         return await serves_canary(served.url, served.model, plan)
     except httpx.HTTPStatusError as wrong:
         raise CannotPairError(
-            f"{served.url} wants a key (status {wrong.response.status_code}), and no key of yours is handed to an "
-            "agent that is walked: serve the canary without one, on this machine alone"
+            f"{without_user_info(served.url)} wants a key (status {wrong.response.status_code}), "
+            "and no key of yours is handed to an agent that is walked: "
+            "serve the canary without one, on this machine alone"
         ) from None
     except httpx.HTTPError as wrong:
         raise CannotPairError(_no_answer(served.url, wrong)) from None
@@ -181,7 +188,7 @@ async def _on_ollama(
         raise CannotPairError(str(wrong)) from None
     plan = planned(speech, ground.call_format or ollama_format(way), folder)
     canary = await asyncio.to_thread(built, plan)
-    settings.say(announcement(url, canary, way))
+    settings.say(announcement(without_user_info(url), canary, way))
     async with installed_on_ollama(url, canary, way, disruptive=ground.disruptive) as name:
         served = await users_own(url, name)
         with suppress(OllamaModelsError):
@@ -193,7 +200,8 @@ async def _on_ollama(
 
 def _not_served(subject: Subject, ground: Ground, served: Served, plan: Plan) -> str:
     what = (
-        f"{ground.model} at {served.url} is not the canary for {subject.name} (calls in the format {plan.call_format})"
+        f"{ground.model} at {without_user_info(served.url)} is not the canary for {subject.name} "
+        f"(calls in the format {plan.call_format})"
     )
     lines = [f"{what}: a model that may fail itself proves nothing.", f"  -> {ground.prepare}"]
     lines.append("     builds it and prints the command that serves it, for each stack; then run this again")

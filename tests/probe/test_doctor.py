@@ -33,6 +33,20 @@ async def test_servers_are_seen_in_order_and_dead_ports_cost_little() -> None:
     json.dumps([each.facts() for each in seen])
 
 
+async def test_a_password_in_the_address_is_used_and_not_shown() -> None:
+    seen_headers = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        seen_headers.append(request.headers.get("Authorization"))
+        return web.json_response({})
+
+    async with serving(handle) as url:
+        seen = await examine_one(url.replace("://", "://someone:hunter2@"))
+    assert seen.url == url
+    assert "hunter2" not in json.dumps(seen.facts())
+    assert set(seen_headers) == {"Basic c29tZW9uZTpodW50ZXIy"}
+
+
 async def test_nothing_is_generated_or_changed() -> None:
     methods = []
     answers = recorded("llamacpp")

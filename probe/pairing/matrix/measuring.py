@@ -66,7 +66,8 @@ async def measure_matrix(
     """
     store = open_store(folder)
     store.title, store.plan, store.stacktap = plan.title, plan_facts(plan), version
-    store.host = {name: fact.value for name, fact in host_facts().items() if fact.value is not None}
+    # The load is of a moment; a matrix is measured over many, and opening it again must not change it.
+    store.host = {name: fact.value for name, fact in host_facts().items() if fact.value is not None and name != "load"}
     settings = replace(settings, timeout=plan.timeout)
     agents = {agent.name: await _learned(agent, store, settings, again=again) for agent in plan.agents}
     tasks = []
