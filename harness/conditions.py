@@ -140,10 +140,14 @@ class Endpoint:
     model: str
     dialect: Literal["openai", "ollama"] = "openai"
     schema_field: Literal["json_schema", "json_object", "format"] = "json_schema"
+    route: str = ""
+    """Another route than the dialect's own, where a server has one."""
 
     @property
     def path(self) -> str:
         """The route."""
+        if self.route:
+            return self.route
         return "/api/chat" if self.dialect == "ollama" else "/v1/chat/completions"
 
 

@@ -229,8 +229,21 @@ def check_grid(grid: Grid) -> None:
     limits = grid.limits
     if limits.attempt_seconds <= 0 or limits.episode_seconds <= 0 or limits.retries < 0 or _below_one(limits.turns):
         raise GridError("limits: seconds and turns must be above 0, retries 0 or more")
+    _check_sampling(grid)
     if isinstance(grid.sampling.decoder_seed, str) and grid.sampling.decoder_seed not in ("task", "repeat"):
         raise GridError("sampling: decoder_seed is a number, task, or repeat")
+
+
+def _check_sampling(grid: Grid) -> None:
+    row = grid.sampling
+    if not 0 <= row.temperature < float("inf") or not 0 < row.top_p <= 1 or row.max_tokens < 1:
+        raise GridError("sampling: temperature must be 0 or more, top_p above 0 and at most 1, max_tokens 1 or more")
+    for target in grid.targets:
+        if target.context_length is not None and target.context_length <= row.max_tokens:
+            raise GridError(
+                f"target {target.name!r}: a context of {target.context_length} tokens holds no prompt beside an answer "
+                f"of {row.max_tokens} (sampling: max_tokens)"
+            )
 
 
 def _check_conditions(grid: Grid) -> None:
@@ -290,6 +303,10 @@ def _check_target(target: Target) -> None:
         raise GridError(f"{where}: up needs path (the model's file or folder) or canary, one of the two")
     if target.url and target.path:
         raise GridError(f"{where}: path goes with up; the server at url has its model")
+    if target.context_length is not None and (target.context_length < 1 or not target.up):
+        raise GridError(f"{where}: context_length is 1 or more tokens, for a stack that is started here (up)")
+    if target.flags and target.up.replace("-", "_") in IN_PROCESS:
+        raise GridError(f"{where}: flags are for servers; an engine in this process takes context_length, and sampling")
     if target.up and target.cacert:
         raise GridError(f"{where}: cacert goes with an https url")
     if target.url and not target.url.startswith(("http://", "https://")):

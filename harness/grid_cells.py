@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from harness.canary_agents import agents_facts, known_texts, marks_of
@@ -12,6 +12,7 @@ from harness.dense import known_agents
 from harness.dense.family import DenseTask
 from harness.episode import Setting
 from harness.grid import Grid, Target, TaskRow, family_of
+from harness.packs.family import PackFamily
 from harness.places import Place
 from harness.tasks import Task, TaskFamily
 from results.episodes import CellKey, CellPlan
@@ -26,6 +27,7 @@ _OF_SERVER = (
     "model_digest",
     "quantization",
     "bits_per_weight",
+    "weights_made",
     "parser",
     "chat_template_hash",
     "context_length",
@@ -61,7 +63,7 @@ def model_name(target: Target) -> str:
     """What a target's model is called in cells."""
     if target.canary:
         return f"canary-{target.canary}"
-    return target.model or PurePath(target.path).stem or "default"
+    return target.model or PurePath(target.path).name.removesuffix(".gguf") or "default"
 
 
 def cells_of(grid: Grid) -> list[Cell]:
@@ -110,12 +112,18 @@ def plan_of(grid: Grid, cell: Cell, server: Mapping[str, Fact]) -> CellPlan:
         "system_prompt": known(False, "the harness sends none"),
         "asked": known([target.api, target.canary, list(target.flags)], "the grid"),
     }
+    if isinstance(cell.family, PackFamily):
+        facts |= cell.family.facts
     return CellPlan(cell=cell.key, seeds=cell.seeds, repeats=cell.repeats, facts=facts)
 
 
 def endpoint_of(cell: Cell, stack: str, model: str) -> Endpoint:
     """Where a cell's requests go on a stack that was recognised; `model` is the one that the server holds."""
     name = cell.target.model or model or "default"
+    if isinstance(cell.family, PackFamily):
+        return replace(
+            endpoint_for(stack, name, native_ollama=cell.target.api == "ollama"), route=cell.family.asking.path
+        )
     return endpoint_for(stack, name, native_ollama=cell.target.api == "ollama")
 
 

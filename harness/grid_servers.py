@@ -13,13 +13,14 @@ from harness.dense.family import DenseTask
 from harness.digests import model_digest
 from harness.grid import IN_PROCESS, Target
 from harness.grid_cells import Cell
+from harness.quantize.record import weights_made
 from probe.asking import Asker
 from probe.describing import described, hashed, lacks_digest, merged, with_template
 from probe.fingerprinting import Server
 from probe.known_answer import model_for
 from probe.local_server import in_process_facts
 from proxy.session import RecordingSession
-from results.manifest import Fact
+from results.manifest import Fact, known
 from stacks.launching.launch import LaunchOptions, running_server_async
 from stacks.stack_names import stack_name
 
@@ -51,6 +52,9 @@ async def start_target(target: Target, cells: list[Cell], standing: AsyncExitSta
         return target.url, {}
     model = await asyncio.to_thread(_canary, target, cells) if target.canary else target.model_path
     facts = {"model_digest": await asyncio.to_thread(model_digest, model)}
+    made = await asyncio.to_thread(weights_made, model)
+    if made is not None:
+        facts["weights_made"] = known(made, "the manifest of stacktap quant make")
     stack = _stack(target)
     if stack in IN_PROCESS:
         return f"{IN_PROCESS[stack]}:{model}", facts

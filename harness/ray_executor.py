@@ -171,7 +171,7 @@ def require_ray() -> ModuleType:
     try:
         import ray  # noqa: PLC0415 - an extra that few need
     except ImportError as error:
-        raise RayMissingError(f"Ray cannot be imported ({error})\n  -> pip install 'stacktap[ray]'") from None
+        raise RayMissingError(f"Ray cannot be imported ({error})\n  -> pip install ray") from None
     module: ModuleType = ray
     return module
 

@@ -99,21 +99,28 @@ class Running:
         )
 
     def agree(self, plan: CellPlan) -> CellPlan:
-        """Put the plan on record; refuse where the cell's episodes belong to another one. The plan that holds: where
-        only the way in which a fact was found is another one, the facts of before. Raises GridChangedError."""
-        before = self.plans.get(plan.cell)
-        if before is not None and self.held.has_cell(plan.cell):
-            changed = "\n  ".join(changed_facts(before, plan))
-            if changed:
-                raise GridChangedError(
-                    f"{plan.cell.title} has episodes under other conditions, which must not be mixed:\n  {changed}\n"
-                    "  -> choose another --out, or change it back"
-                )
-            plan = msgspec.structs.replace(plan, facts=before.facts)
-        if before != plan:
-            self.writer.append(plan)
-            self.plans[plan.cell] = plan
-        return plan
+        """Put the plan on record, as `agreed` does. Raises GridChangedError."""
+        return agreed(plan, self.plans, self.held, self.writer.append)
+
+
+def agreed(
+    plan: CellPlan, plans: dict[CellKey, CellPlan], held: Places, append: Callable[[CellPlan], None]
+) -> CellPlan:
+    """Put a cell's plan on record; refuse where the cell's episodes belong to another one. The plan that holds: where
+    only the way in which a fact was found is another one, the facts of before. Raises GridChangedError."""
+    before = plans.get(plan.cell)
+    if before is not None and held.has_cell(plan.cell):
+        changed = "\n  ".join(changed_facts(before, plan))
+        if changed:
+            raise GridChangedError(
+                f"{plan.cell.title} has episodes under other conditions, which must not be mixed:\n  {changed}\n"
+                "  -> choose another --out, or change it back"
+            )
+        plan = msgspec.structs.replace(plan, facts=before.facts)
+    if before != plan:
+        append(plan)
+        plans[plan.cell] = plan
+    return plan
 
 
 def so_far(folder: Path) -> tuple[str, dict[CellKey, CellPlan], Places]:

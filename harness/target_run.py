@@ -14,6 +14,8 @@ from harness.episode import RecordLostError, run_episode
 from harness.grid import Target
 from harness.grid_cells import Cell, endpoint_of, plan_of, setting_of
 from harness.grid_servers import identified, start_target
+from harness.packs.episode import run_pack_item
+from harness.packs.family import PackItem
 from harness.places import Place
 from harness.running import Running, next_recording
 from probe.asking import Asker, Budget
@@ -24,6 +26,7 @@ from proxy.session import RecordingSession, SessionError, SessionOptions
 from results.episode_journal import EpisodeJournalError
 from results.episodes import CellPlan, EpisodeRecord
 from results.manifest import Fact
+from stacks.engine import EngineError
 from stacks.launching.launch import LaunchError
 
 NOTHING_THERE = frozenset(
@@ -77,8 +80,12 @@ async def record_on(running: Running, work: Work, upstream: str, stated: Mapping
                 relay=RelayConfig(upstreams=(), cacert=target.cacert or None),
                 redact_patterns=tuple(re.escape(secret) for secret in work.secrets),
                 command=("stacktap", "run"),
+                context_length=target.context_length,
             )
             session = await standing.enter_async_context(RecordingSession(options))
+            for engine in session.loading.values():
+                # A cell is bound to what the loaded model says of itself: asked earlier, it would say less.
+                await engine
             asker = await standing.enter_async_context(
                 Asker(session, target.name, budget=_ENDLESS, headers=work.headers)
             )
@@ -93,6 +100,8 @@ async def record_on(running: Running, work: Work, upstream: str, stated: Mapping
                     break
     except SessionError as failure:
         running.give_up(target.name, "recording", str(failure))
+    except EngineError as failure:
+        running.give_up(target.name, "launch", str(failure))
     return found
 
 
@@ -147,6 +156,8 @@ async def _episode(
         task = cell.family.task(seed, cell.row.size)
         setting = setting_of(running.grid, cell, plan, endpoint, task, repeat=repeat)
         setting, name = replace(setting, recording=there.recording), f"{cell.key.task}-{seed}-{repeat}"
+        if isinstance(task, PackItem):
+            return await run_pack_item(there.asker, setting, task, repeat=repeat, name=name)
         if isinstance(task, DenseTask):
             return await run_dense(there.asker, setting, task, repeat=repeat, name=name)
         return await run_episode(there.asker, setting, task, repeat=repeat, name=name)

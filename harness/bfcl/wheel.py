@@ -45,22 +45,25 @@ def fetched_wheel() -> Path:
 
 
 def fetch_wheel(given: Path | None = None, run: Run | None = None) -> tuple[Path, bool]:
-    """Fetch the wheel, or take a file that the user has; returns where it is and whether it is new.
+    """Fetch the wheel, or take a file that the user has; returns where it is and whether it is new. A file that is
+    given is checked even where the wheel is there: nobody shall think that another one was taken.
 
     Raises BfclError: no network, no such package on the index, another file than expected.
     """
     path = wheel_path()
-    if path.is_file() and _digest(path) == SHA256:
+    there = path.is_file() and _digest(path) == SHA256
+    if there and given is None:
         return path, False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetching-") as scratch:
             found = _copied(given, Path(scratch)) if given else _downloaded(Path(scratch), run or _run)
             _check(found, f"what {'you gave' if given else 'the package index sent'}; it is not kept")
-            os.replace(found, path)
+            if not there:
+                os.replace(found, path)
     except OSError as error:
         raise BfclError(f"cannot keep the wheel in {path.parent}: {error.strerror or error}") from error
-    return path, True
+    return path, not there
 
 
 def _copied(given: Path, folder: Path) -> Path:

@@ -37,6 +37,8 @@ class Dialogue:
     said: int = 0
     acted: bool = False
     stopped: Outcome | None = None
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    """What an engine in this process said of each step's generation, without texts and ids."""
     wrote: hashlib._Hash = field(default_factory=hashlib.sha256)
 
     def offer(self) -> Offer:

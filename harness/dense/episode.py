@@ -15,6 +15,7 @@ import msgspec
 from harness.conditions import request_body
 from harness.dense.dialogue import Dialogue
 from harness.dense.family import DenseTask, failing_turn
+from harness.dense.measured import measured, taken
 from harness.dense.rejudging import Fault, as_known, fault_at, lost, rejudged
 from harness.episode import Setting, answered, attempts_at
 from harness.reading import Heard, Offer, heard
@@ -52,6 +53,7 @@ async def run_dense(
         recording=setting.recording,
         plan=setting.plan,
         labels={} if outcome.layer == "not_run" else {**judged.labels, WROTE: going.wrote.hexdigest()[:16]},
+        measured=measured(going.notes),
         started_us=began,
         ended_us=time.time_ns() // 1000,
     )
@@ -73,6 +75,7 @@ async def _steps(asker: Asker, going: Dialogue) -> tuple[EndedBy, Fault | None]:
             going.stopped = _ABSENT
             return "nonresponse", fault
         facts = seen.classified.facts
+        going.notes += taken(seen.exchange.noted("generation"))
         what = as_known(going, offer, heard(setting.condition, offer, facts, seen.outcome, acted=going.may_answer))
         going.wrote.update(json.dumps(what.text).encode())
         fault = fault or fault_at(going, offer, what, facts)

@@ -116,5 +116,5 @@ def test_resources_are_amounts() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
 def test_without_ray_it_says_how_to_get_it(tmp_path: Path) -> None:
-    with known_server(KnownServer()) as url, pytest.raises(RayMissingError, match=r"pip install 'stacktap\[ray\]'"):
+    with known_server(KnownServer()) as url, pytest.raises(RayMissingError, match=r"pip install ray"):
         asyncio.run(run_grid(grid_of(url), tmp_path, executor=on_ray))

@@ -7,11 +7,13 @@ import json
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from harness.canary_agents import agents_spec
+from harness.dense import known_agents
+from harness.dense.family import own_families
 from harness.tasks import FAMILIES
 from tests.support.simulated import call, completion
 
@@ -25,7 +27,21 @@ def known_answers(
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """From a request's body to the completion: what the script of its last mark says, parsed where tools are there."""
     spec = agents_spec(FAMILIES[family].task(seed, 1) for family in families for seed in seeds)
-    texts = {mark: spec.script(name).text for mark, name in spec.triggers.items()}
+    return answers_by_mark({mark: spec.script(name).text for mark, name in spec.triggers.items()})
+
+
+def dense_answers(behaviours: Iterable[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The same for the known agents of items, on every item of our own that they are for."""
+    texts: dict[str, str] = {}
+    for behaviour in behaviours:
+        tasks = [one.task(0) for one in own_families().values() if known_agents.fits(behaviour, one.item)]
+        spec = known_agents.agents_spec(behaviour, tasks)
+        texts |= {mark: spec.script(name).text for mark, name in spec.triggers.items()}
+    return answers_by_mark(texts)
+
+
+def answers_by_mark(texts: Mapping[str, str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What the text of the last known mark in a request is, as a completion."""
 
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         marks = [mark for mark in MARK.findall(json.dumps(body["messages"])) if mark in texts]
@@ -47,8 +63,13 @@ class KnownServer:
     `hook` may break a connection off (True) by the number of the chat request.
     """
 
-    def __init__(self, hook: Callable[[int], bool] = lambda number: False, model: str = "m") -> None:
-        self.answer = known_answers()
+    def __init__(
+        self,
+        hook: Callable[[int], bool] = lambda number: False,
+        model: str = "m",
+        answer: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> None:
+        self.answer = answer or known_answers()
         self.hook, self.model = hook, model
         self.chats = 0
         self.headers: deque[dict[str, str]] = deque(maxlen=100)

@@ -31,12 +31,14 @@ from proxy.agents.profile import AgentProfile, profile_named
 from proxy.session import RecordingSession, SessionOptions
 from results.exchange import Exchange
 from results.reader import RunReader
+from tests.support.paced import paced
 from tests.support.servers import ROOT
 
 MODEL = "canary"
 MOST_REQUESTS = 12
 MOST_RETRIES = 3
 """An agent that asks more, or the same more often, goes round in circles, and has shown what it can."""
+_PAUSE = 0.004
 LIMITS = Limits(total_seconds=90.0, silent_seconds=60.0, first_request_seconds=60.0)
 LEARNING = Limits(total_seconds=240.0, silent_seconds=180.0, first_request_seconds=180.0)
 """For the first start, which reads an agent of some hundred megabytes from the disk."""
@@ -114,6 +116,14 @@ async def _until_in_circles(folder: Path, told: asyncio.Event) -> None:
 @asynccontextmanager
 async def _relays(server: str, fault: str | None, folder: Path, both: bool) -> AsyncIterator[RecordingSession]:
     """`both`: with a relay behind the gateway; else it goes straight to the server, and only `front` is recorded."""
+    async with AsyncExitStack() as stack:
+        if fault == "buffers":
+            server = await stack.enter_async_context(paced(server, _PAUSE))
+        yield await stack.enter_async_context(_between(server, fault, folder, both))
+
+
+@asynccontextmanager
+async def _between(server: str, fault: str | None, folder: Path, both: bool) -> AsyncIterator[RecordingSession]:
     port = free_port()
     front = server if fault is None else f"http://127.0.0.1:{port}"
     upstreams = (f"front={front}", f"behind={server}", f"direct={server}")

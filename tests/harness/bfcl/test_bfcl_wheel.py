@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 import zipfile
@@ -52,6 +53,21 @@ def test_a_file_that_is_not_there_is_said() -> None:
     with pytest.raises(BfclError, match="cannot read"):
         fetch_wheel(Path("/nonexistent/wheel.whl"))
     assert _left() == []
+
+
+def test_a_given_file_is_checked_even_where_the_wheel_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = _other_wheel(tmp_path / "right")
+    monkeypatch.setattr("harness.bfcl.wheel.SHA256", hashlib.sha256(right.read_bytes()).hexdigest())
+    assert fetch_wheel(right) == (wheel_path(), True)
+    assert fetch_wheel() == (wheel_path(), False)
+    assert fetch_wheel(right) == (wheel_path(), False)
+    wrong = tmp_path / "wrong.whl"
+    wrong.write_bytes(b"something else")
+    with pytest.raises(BfclError, match="SHA-256"):
+        fetch_wheel(wrong)
+    with pytest.raises(BfclError, match="cannot read"):
+        fetch_wheel(tmp_path / "none.whl")
+    assert wheel_path().read_bytes() == right.read_bytes()
 
 
 def test_a_cached_file_that_was_changed_is_not_imported() -> None:

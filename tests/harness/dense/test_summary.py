@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from harness.dense.summary import summarise, text
 from results.episodes import CellKey, EpisodeRecord, TurnRecord
 from results.outcomes import Outcome
 from results.statistics.passes import pass_rate, task_runs
-
-TASKS = tuple(f"bfcl.{name}" for name in ("base_3", "base_25", "miss_func_3", "base_6", "base_10", "a", "b", "c"))
-SUCCESSES = {
-    ("qwen", "4bit"): (19, 16, 5),
-    ("qwen", "8bit"): (16, 12, 4),
-    ("llama", "4bit"): (0, 8, 0),
-    ("llama", "8bit"): (0, 16, 0),
-}
-LOOPS = {("qwen", "4bit"): 13, ("qwen", "8bit"): 12, ("llama", "4bit"): 62, ("llama", "8bit"): 13}
-"""Published: 40, 8 and 16 of 160; 19, 16 of 20 on base_3, 8 and 16 on base_25; loops. The rest is made up to fit."""
-
-
-def episode(family: str, width: str, task: str, repeat: int, mode: str) -> EpisodeRecord:
-    layer, code = ("ok", "task_done") if mode == "success" else ("task", "wrong_args")
-    fault = "none" if mode == "success" else "model"
-    return EpisodeRecord(
-        episode=f"{family}-{width}-{task}-{repeat}",
-        cell=CellKey(f"{family}-{width}", "mlx", "raw/hermes", task),
-        seed=0,
-        repeat=repeat,
-        temperature=0.7,
-        outcome=Outcome(layer=layer, code=code, at_fault=fault, model_ran="yes"),  # type: ignore[arg-type]
-        ended_by="final_answer",
-        labels={"dense": mode},
-    )
-
-
-def published() -> Iterator[EpisodeRecord]:
-    for (family, width), good in SUCCESSES.items():
-        loops = LOOPS[family, width]
-        for number, task in enumerate(TASKS):
-            for repeat in range(20):
-                mode = "success" if number < len(good) and repeat < good[number] else ""
-                if not mode:
-                    mode, loops = ("tool_call_loop", loops - 1) if loops else ("right_tool_wrong_args", 0)
-                yield episode(family, width, task, repeat, mode)
+from tests.support.dense_runs import SUCCESSES, TASKS, episode, published
 
 
 def test_the_published_counts_print_their_table() -> None:
