@@ -27,6 +27,13 @@ USERS_OWN = frozenset(
 """The client is at fault, but by what its user set (a key, an address, a name, a time limit)."""
 
 
+_RUNNERS = re.compile(
+    r"(ba|da|z|k|c|tc|fi)?sh|pwsh|powershell|cmd|env|time|timeout|nice|nohup|xargs|python[0-9.]*|pypy[0-9.]*|node|bun|deno"
+    r"|npx|npm|pnpm|yarn|uv|uvx|pipx|poetry|make|just|ruby|perl|java|go|cargo|docker|podman|pytest"
+)
+"""Commands that run something else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Destination:
     """`kind`: `bug` where there is something to report. `party` is what people call the one at fault, `tracker` where
@@ -49,7 +56,7 @@ def destination_of(case: Case) -> Destination:
         return Destination("bug", server, tracker_of(case.stack))
     if outcome.at_fault == "client":
         agent = agent_profile(case.agent)
-        title = agent.title if agent is not None else case.stated_agent or "the program that sent the request"
+        title = agent.title if agent is not None else client_name(case.stated_agent)
         if outcome.name in USERS_OWN:
             return Destination("setting", title)
         known = Tracker(agent.tracker, agent.title, "its profile") if agent is not None and agent.tracker else None
@@ -61,6 +68,13 @@ def destination_of(case: Case) -> Destination:
     if outcome.at_fault == "network":
         return Destination("network", "what stands between client and server")
     return Destination("undetermined", "not known yet")
+
+
+def client_name(stated: str) -> str:
+    """What to call a client without a profile. A shell or interpreter that `wrap` started is not what asked: the script
+    or program in it did, whose name is not known."""
+    command = stated.replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe")
+    return "the client" if not stated or _RUNNERS.fullmatch(command) else stated
 
 
 def agent_profile(name: str) -> AgentProfile | None:

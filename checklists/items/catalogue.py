@@ -172,7 +172,7 @@ ITEMS: tuple[Item, ...] = (
         asks="Are the checks that decide on success sound: which version, and can each of them be met?",
         why="A broken check fails every model.",
         origin="ours",
-        filled_from="the versions of the tasks in the plans; outcomes of broken checks",
+        filled_from="the versions of the tasks in the plans; the linter's findings on packs; outcomes of broken checks",
     ),
     Item(
         id="C22",

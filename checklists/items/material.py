@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import msgspec
 
 from checklists.items.traffic import ServerTraffic
 from checklists.reading import Recording, RunSource
+from harness.packs.record import PackEntry, RecordError, read_record
 from results.episode_journal import EpisodeJournalError, EpisodeReader
 from results.episodes import CellKey, CellPlan, EpisodeRecord
 from results.manifest import Fact, Manifest, unknown
@@ -172,6 +174,8 @@ class Grid:
     episodes: int = 0
     run: str = ""
     unreadable: str = ""
+    packs: dict[str, PackEntry] = field(default_factory=dict)
+    """The packs of a run of packs, by name."""
 
     def plan_fact(self, cell: CellKey, name: str) -> Fact:
         """A fact that a cell is bound to."""
@@ -246,6 +250,8 @@ def grid_of(source: RunSource) -> Grid | None:
         found.deviations = violations(EpisodeReader(source.folder), found.plans, reader.earlier_plans)
     except EpisodeJournalError as failure:
         found.unreadable = str(failure)
+    with contextlib.suppress(RecordError):
+        found.packs = {pack.name: pack for pack in read_record(source.folder).packs}
     return found
 
 

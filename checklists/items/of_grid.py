@@ -9,6 +9,8 @@ from checklists.items.material import Grid, Material, said
 from checklists.items.of_calls import no_grid
 from checklists.items.records import Filled, Part
 from checklists.items.scope import claims_not_made
+from harness.packs.family import PACKS
+from harness.packs.record import PackEntry
 from results.episodes import CellPlan
 from results.statistics.cells import CellStatistics
 from results.statistics.ranking import Ranking, contender, rank
@@ -146,10 +148,27 @@ def c21_checks(material: Material) -> Filled:
         return no("C21", f"broken checks were met: {counts(grid.checker)}", checker=dict(sorted(grid.checker.items())))
     tasks: dict[str, set[str]] = {}
     for cell, plan in grid.plans.items():
+        if _pack_of(cell.task) in grid.packs:
+            continue
         fact = plan.facts.get("task_version")
         tasks.setdefault(cell.task, set()).add(said(fact.value) if fact and fact.unknown is None else "not stated")
     parts = [_check(grid, material, task, versions) for task, versions in sorted(tasks.items())]
+    parts += [_pack(pack) for _, pack in sorted(grid.packs.items())]
     return joined("C21", parts) if parts else not_applicable("C21", "no plan names a task")
+
+
+def _pack_of(task: str) -> str:
+    return task.removeprefix(PACKS).partition("/")[0] if task.startswith(PACKS) else ""
+
+
+def _pack(pack: PackEntry) -> Part:
+    """A pack's hash, and what its linter found."""
+    known = f"pack {pack.name} {pack.version}, SHA-256 {pack.sha256}; linter: {pack.lint or 'not run'}"
+    if not pack.lint:
+        return part(pack.name, "unknown", known, "its checks were not tried", "stacktap pack lint PACK")
+    if pack.findings:
+        return part(pack.name, "no", f"{known}: {'; '.join(pack.findings[:8])}")
+    return part(pack.name, "yes", known)
 
 
 def _check(grid: Grid, material: Material, task: str, versions: set[str]) -> Part:

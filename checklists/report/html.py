@@ -40,18 +40,18 @@ Children = list[Tag | str]
 _PERCENT = re.compile(r"(?<=\d) %")
 
 
-def html(document: Document) -> str:
-    """The page."""
-    return f"<!DOCTYPE html>\n{_page(document)}\n"
+def html(document: Document, style: str = STYLE) -> str:
+    """The page; `style` is its whole style sheet."""
+    return f"<!DOCTYPE html>\n{_page(document, style)}\n"
 
 
-def policy() -> str:
+def policy(style: str = STYLE) -> str:
     """The content security policy: the page's own style sheet and nothing else."""
-    digest = b64encode(sha256(STYLE.encode()).digest()).decode()
+    digest = b64encode(sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _page(document: Document) -> Tag:
+def _page(document: Document, style: str) -> Tag:
     writer = _Writer()
     main = [
         *writer.opening(document),
@@ -62,12 +62,12 @@ def _page(document: Document) -> Tag:
         tag(
             "head",
             tag("meta", charset="utf-8"),
-            tag("meta", http_equiv="Content-Security-Policy", content=policy()),
+            tag("meta", http_equiv="Content-Security-Policy", content=policy(style)),
             tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
             tag("meta", name="color-scheme", content="light dark"),
             tag("meta", name="referrer", content="no-referrer"),
             tag("title", f"{document.title} · stacktap report"),
-            tag("style", STYLE),
+            tag("style", style),
         ),
         tag(
             "body",

@@ -13,7 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from checklists.bug_report import Case, Report, Smaller, report_of
-from checklists.bug_report.destination import USERS_OWN, WAITING, agent_profile
+from checklists.bug_report.destination import USERS_OWN, WAITING, agent_profile, client_name
 from checklists.bug_report.expectations import expected
 from checklists.bug_report.page import LONGEST
 from results.taxonomy import CODES
@@ -226,3 +226,18 @@ def test_a_known_issue_is_named_by_address_on_its_own_tracker_and_in_code_elsewh
 def test_agents_by_what_they_call_themselves(name: str, found: str | None) -> None:
     profile = agent_profile(name)
     assert (profile.name if profile is not None else None) == found
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ("bash", "the client"),
+        ("/bin/sh", "the client"),
+        ("python3.11", "the client"),
+        ("", "the client"),
+        ("my-agent", "my-agent"),
+        ("bashful", "bashful"),
+    ],
+)
+def test_a_shell_is_not_the_one_at_fault(stated: str, said: str) -> None:
+    assert client_name(stated) == said
