@@ -9,7 +9,7 @@ empty :=
 space := $(empty) $(empty)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint unit slow browser test-browser test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents agents-all versus peers exports-env engine-mlx engine-llamacpp ray lock models clean truth-table diagnoses pairing
+.PHONY: help env demo test lint unit slow browser test-browser test-real kill-test cases fuzz mutants bench bench-classify stack-mlx stack-llamacpp stack-llamacpp-python stack-vllm stack-sglang test-heavy agents agents-all versus peers exports-env engine-mlx engine-llamacpp dense-smoke ray lock models clean truth-table diagnoses pairing
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -42,20 +42,20 @@ slow: $(READY) ## Longer tests: hypothesis at length, kill -9, soak
 	$(BIN)/python -m pytest -m "slow and not real and not browser" -n 2
 
 test-real: $(READY) stack-mlx stack-llamacpp stack-llamacpp-python agents peers models exports-env ## Tests on real servers and engines
-	$(BIN)/python -X faulthandler -m pytest -m real tests/stacks_real tests/harness/bfcl --ignore-glob='*/test_heavy_*' -rs
+	$(BIN)/python -m tests.twice -m real tests/stacks_real tests/harness/bfcl --ignore-glob='*/test_heavy_*' -rs -n 2 --dist loadfile
 
 browser: $(READY) ## Chromium (by apt, where missing), Playwright and axe-core, for the browser tests
 	@$(BIN)/python -m tests.browser.install
 
 test-browser: browser ## Report and viewer in a headless Chromium; screenshots in build/browser
-	$(BIN)/python -m pytest -m "browser and not slow" tests/browser -rs -n 2 --dist loadfile
-	$(BIN)/python -m pytest -m "browser and slow" tests/browser -rs -s
+	$(BIN)/python -m tests.twice -m "browser and not slow" tests/browser -rs -n 2 --dist loadfile
+	$(BIN)/python -m tests.twice -m "browser and slow" tests/browser -rs -s
 	@echo "screenshots: $$(pwd)/build/browser"
 
 HEAVY ?= vllm sglang
 
 test-heavy: $(READY) $(addprefix stack-,$(HEAVY)) models ## Tests on vLLM and SGLang, minutes each (HEAVY=vllm for one)
-	$(BIN)/python -m pytest -m real tests/stacks_real/test_heavy_*.py -rs -k "$(subst $(space), or ,$(strip $(HEAVY)))"
+	$(BIN)/python -m tests.twice -m real tests/stacks_real/test_heavy_*.py -rs -k "$(subst $(space), or ,$(strip $(HEAVY)))"
 
 RAY := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/stacktap/envs/ray
 
@@ -149,6 +149,18 @@ engine-mlx: $(READY) ## In-process MLX in the project's own environment (mlx:MOD
 
 engine-llamacpp: $(READY) ## In-process llama.cpp in the project's own environment (llamacpp:MODEL.gguf)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[llamacpp]'
+
+SMOLLM2 := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/stacktap/models/SmolLM2-135M-Instruct.Q4_1.gguf
+SMOKE := build/dense-smoke
+
+dense-smoke: $(READY) engine-mlx ## Agent tasks in this process, end to end: known-answer agents, then SmolLM2-135M out of its wheel, with report
+	rm -rf $(SMOKE)
+	$(BIN)/stacktap dense sweep presets/dense-canary.yaml --out $(SMOKE)/known > /dev/null
+	$(BIN)/stacktap dense validate $(SMOKE)/known
+	@$(BIN)/python -m tests.support.real_models smollm2
+	$(BIN)/stacktap quant make $(SMOLLM2) --bits 16 --out $(SMOKE)/models
+	$(BIN)/stacktap dense smoke --model $(SMOKE)/models/SmolLM2-135M-Instruct-16bit --out $(SMOKE)/run
+	$(BIN)/stacktap dense report $(SMOKE)/run
 
 lock: ## Freeze what a fresh installation resolves to into requirements.lock and requirements-exports.lock
 	rm -rf .lock-venv && $(PYTHON) -m venv .lock-venv

@@ -46,8 +46,10 @@ COMMANDS: dict[str, Entry] = {
     "replicate": Entry("compare", "The serving-stack paper's published grid beside what you measure."),
     "validate": Entry("compare", "Check that a run of a grid holds what it declared."),
     "dense": Entry("models", "Whether an agent finishes its task, on models that run in this process."),
+    "quant": Entry("models", "Quantise a model to several widths, each with command, hash and measured size."),
     "bfcl": Entry("models", "Fetch and check BFCL's file-system tasks, from your package index."),
     "reparse": Entry("models", "What a later parser would have made of the raw texts of a run."),
+    "pack": Entry("packs", "Single-request tasks judged by checks: run, lint and begin packs."),
     "classify": Entry("judge", "Give every attempt one outcome; print who is at fault, and the rates."),
     "explain": Entry("judge", "Show one verdict with the bytes it rests on."),
     "issue": Entry("judge", "Write a bug report on one exchange, for whoever is at fault."),
@@ -59,6 +61,7 @@ GROUPS = {
     "judge": "Judge",
     "compare": "Compare",
     "models": "Models and tasks",
+    "packs": "Packs",
 }
 
 

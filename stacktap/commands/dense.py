@@ -1,4 +1,4 @@
-"""`stacktap dense smoke|sweep|validate`: agent tasks judged by their end state, on models that run in this process."""
+"""`stacktap dense smoke|sweep|validate|report`: agent tasks judged by their end state, on models in this process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stacks.engine import how_to_get
+from stacktap.commands import _dense_report, validate
 from stacktap.commands import run as grids
-from stacktap.commands import validate
 from stacktap.failure import CouldNotRunError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def command() -> None:
 
 command.add_command(grids.command, "sweep")
 command.add_command(validate.command, "validate")
+command.add_command(_dense_report.command, "report")
 
 
 @command.command("smoke")
@@ -68,6 +70,8 @@ def smoke(model: Path | None, formats: tuple[str, ...], out: Path | None, as_jso
         click.echo(json.dumps({"version": 1, "folder": str(folder), "episodes": rows, "wrong": unlike}))
     else:
         click.echo("A check of the wiring: two runs of one small task say nothing about a model.\n")
+        if model is not None:
+            click.echo("The tools stood in the prompt as text, and not in the model's own template.\n")
         click.echo(text(summarise(episodes)))
         click.echo("\n".join(["", *unlike]) if unlike else "")
     click.echo(f"run folder: {folder}", err=True)
@@ -107,7 +111,7 @@ def _engine() -> str:
         return "llamacpp_inprocess"
     raise CouldNotRunError(
         "no engine to run a model in this process is installed\n"
-        "  -> pip install 'stacktap[mlx]' (Apple silicon, or Linux on the processor), or 'stacktap[llamacpp]'"
+        f"  -> {how_to_get('mlx')}; MLX needs Apple silicon or Linux, llama-cpp-python (llamacpp) runs anywhere"
     )
 
 

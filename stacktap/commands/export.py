@@ -170,7 +170,7 @@ def _by_library(form: str, export: ExportRun, temporary: Path, named: Path) -> i
             raise
         raise CouldNotRunError(
             f"--to {form} needs the library {package}, which is not installed: "
-            f"{sys.executable} -m pip install {package} (or stacktap's extra: pip install 'stacktap[export]')"
+            f"{sys.executable} -m pip install {package}"
         ) from None
 
 

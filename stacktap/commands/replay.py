@@ -33,7 +33,7 @@ def command(run: str, port: int, timing: str, ollama: str | None, strict: bool, 
     Requests are matched by method, path and body (ids and dates aside, where nothing else fits); unseen ones get a 404
     that names the nearest. RUN may be a grid's run: all its recordings are served. With --ollama they are
     matched by what they mean (RUN may be a folder of captures then), and every answer names its capture in a header;
-    what no capture covers gets a 501.
+    what no capture covers gets a 501. What `wrap` and `doctor` ask to find out what a server is, is not unseen.
     """
     from proxy.event_loop import run as run_loop
     from proxy.replay.recordings import Recordings
@@ -131,9 +131,12 @@ async def _serve(
     repeated, loosely = getattr(recordings, "repeated", 0), getattr(recordings, "loosely", {})
     if as_json:
         served = {"served": statistics.served, "matched": statistics.by_match, "unseen": statistics.unseen}
+        served["identifying"] = statistics.identifying
         click.echo(json.dumps({"version": 1, **served, "repeated": repeated, "matched_loosely": loosely}))
     else:
         _say(f"served {statistics.served}, unseen {len(statistics.unseen)}")
+        if statistics.identifying:
+            _say(f"  {statistics.identifying} asked what the server is (stacktap's own, not counted as unseen)")
         if repeated:
             _say(f"  {repeated} came more often than recorded; the last answer was given again")
         for asked, source_of_answer in loosely.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ from stacktap.failure import CouldNotRunError
 
 if TYPE_CHECKING:
     from checklists.facts.records import Report
+
+
+_MOST_CHANGES = 3
 
 
 @click.command("report")
@@ -45,8 +49,24 @@ def command(runs: tuple[str, ...], out: Path | None, stated: tuple[str, ...], as
         write(forms, place)
     except ReportError as failure:
         raise CouldNotRunError(f"{failure}; choose another folder by --out") from None
+    if not as_json:
+        for line in _in_short(report):
+            click.echo(line)
     for name in forms.files():
         click.echo(place / name, err=as_json)
+
+
+def _in_short(report: Report) -> Iterator[str]:
+    """Of each run its verdict, and what to change."""
+    from proxy.present import printable
+
+    for run in report.runs:
+        yield printable(f"{run.run}: {run.verdict.headline}" if len(report.runs) > 1 else run.verdict.headline)
+        for change in run.verdict.changes[:_MOST_CHANGES]:
+            yield printable(f"  -> {change.change}")
+        if len(run.verdict.changes) > _MOST_CHANGES:
+            yield f"  and {len(run.verdict.changes) - _MOST_CHANGES} more, in the report"
+    yield ""
 
 
 def _report(runs: tuple[str, ...], stated: dict[str, str]) -> tuple[Report, Path]:

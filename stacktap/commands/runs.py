@@ -9,6 +9,8 @@ import click
 
 from stacktap.failure import CouldNotRunError
 
+_LINE = 160
+
 
 @click.group("runs", invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -18,6 +20,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     from proxy.present import printable
+    from results.run_summary import command_of, headline_of
     from results.runs import RunFolderError, list_runs, runs_folder
 
     try:
@@ -34,6 +37,8 @@ def command(ctx: click.Context, as_json: bool) -> None:
                 "bytes": run.size,
                 "recording": run.live,
                 "lost_lines": run.lost,
+                "command": command_of(run.path),
+                "headline": headline_of(run.path),
             }
             for run in found
         ]
@@ -47,6 +52,9 @@ def command(ctx: click.Context, as_json: bool) -> None:
             + [f"{run.lost} lines could not be written"] * (run.lost > 0)
         )
         click.echo(f"{printable(run.run)}  {when}  {_size(run.size):>9}  {', '.join(said)}".rstrip())
+        for told in (command_of(run.path), headline_of(run.path)):
+            if told:
+                click.echo(f"    {printable(told)[:_LINE]}")
     total = sum(run.size for run in found)
     click.echo(f"{len(found)} runs, {_size(total)} in {runs_folder()}", err=True)
 

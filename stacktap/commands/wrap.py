@@ -37,10 +37,12 @@ def command(as_json: bool, models: tuple[str, ...], agent: tuple[str, ...], **sh
     stacktap wrap --upstream http://localhost:8080 -- aider --model openai/qwen3
     """
     from proxy.agents.child import CommandMissingError, located
+    from proxy.agents.installed import with_installed
     from proxy.event_loop import run
     from proxy.session import SessionError
 
     try:
+        agent = with_installed(agent)
         located(agent[0], os.environ)
         options = session_options(shared)
         code = run(_wrap(options, models, agent, as_json))

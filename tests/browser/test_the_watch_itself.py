@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,5 +107,9 @@ def test_each_kind_of_harm_is_told(open_page: Callable, tmp_path: Path, body: st
     page_file = tmp_path / "page.html"
     page_file.write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{body}", "utf-8")
     page, watch = open_page(page_file.as_uri(), only(page_file.as_uri()))
-    page.wait_for_timeout(50)
-    assert any(told in problem for problem in watch.problems(page)), watch.problems(page)
+    problems = watch.problems(page)
+    until = time.monotonic() + 10
+    while not any(told in problem for problem in problems) and time.monotonic() < until:
+        page.wait_for_timeout(50)
+        problems = watch.problems(page)
+    assert any(told in problem for problem in problems), problems

@@ -24,11 +24,14 @@ httpx.post(urls[0] + "/chat/completions", json={{"model": "m", "messages": []}},
 BUILDS = re.compile(r"make |docker |pip |apt|jq |git |zstd|for |export |python -m tests\.bench")
 """Commands of other programs, or that build for minutes; those of `make` are run by the CI script."""
 
-NEEDS_SERVER = re.compile(r"stacktap (?:demo|up|pair)\b|stacktap compare .*\bup:")
+NEEDS_SERVER = re.compile(r"stacktap (?:demo|up|pair|quant)\b|stacktap compare .*\bup:")
 """Run on real servers by tests/stacks_real."""
 
 ON_A_GRID = re.compile(r"stacktap (?:run|validate)\b")
 """Run one after the other by tests/docs/test_harness_page.py."""
+
+ON_A_PACK = re.compile(r"stacktap pack\b")
+"""Likewise, by tests/docs/test_packs_page.py."""
 
 FINDS = re.compile(r"stacktap (?:diagnose|compare|doctor|issue)\b")
 """Exit with 1 where something is wrong (`issue`: where nothing is): with the stand-in server, which never calls a tool,
@@ -48,7 +51,7 @@ def commands() -> list[tuple[str, str]]:
 _LOCAL = re.compile(r"https?://localhost:\d+(?:/v1)?|https?://127\.0\.0\.1:\d+")
 COMMAND_LINES = commands()
 RUNNABLE = [line for _, line in COMMAND_LINES if line.startswith("stacktap ") and not NEEDS_SERVER.match(line)]
-RUNNABLE = [line for line in RUNNABLE if not ON_A_GRID.match(line)]
+RUNNABLE = [line for line in RUNNABLE if not ON_A_GRID.match(line) and not ON_A_PACK.match(line)]
 
 
 def test_the_documents_show_commands_that_exist() -> None:

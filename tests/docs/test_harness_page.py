@@ -60,7 +60,7 @@ def test_every_item_is_mapped_to_files_that_exist() -> None:
     assert re.findall(r"^\| (S2-\d\d)", ITEMS, re.MULTILINE) == [f"S2-{number:02}" for number in range(1, 24)]
     for row in (line for line in ITEMS.splitlines() if re.match(r"\| S\d-", line)):
         named = re.findall(r"`([\w/]+(?:\.py|/))`", row.split("|")[-2])
-        assert named, row
+        assert named or "not measured again" in row or "not here" in row, row
         for name in named:
             assert (ROOT / "tests" / name).exists(), name
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from checklists.dense.writing import forms
+from harness.dense.experiment.gathering import experiment
 from harness.dense.family import own_families
 from harness.dense.known_agents import BEHAVIOURS, fits
 from harness.dense.own_items import own_items
@@ -70,6 +72,32 @@ def test_every_label_is_the_known_one(scheme: str, behaviour: str, tmp_path: Pat
         one.cell.task: (one.labels["dense"], one.outcome.name, one.labels.get("dense_counted", "")) for one in found
     } == expected
     assert all(one.succeeded == (known.mode == "success") for one in found)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_context_of_a_target_is_the_engines(scheme: str, tmp_path: Path) -> None:
+    """A prompt that does not fit is no failure of the model, and the cell says which context it ran in."""
+    require(scheme)
+    targets = [
+        {"name": f"of-{size}", "up": SCHEMES[scheme], "canary": "solves", "context_length": size}
+        for size in (400, 4096)
+    ]
+    grid = {
+        "targets": targets,
+        "conditions": [{"name": "raw", "formats": ["hermes"]}],
+        "tasks": ["files.make_folder"],
+        "sampling": {"temperature": 0.7, "max_tokens": 64, "decoder_seed": "repeat"},
+    }
+    assert asyncio.run(run_grid(parse_grid(json.dumps(grid)), tmp_path / "run")).complete
+    reader = EpisodeReader(tmp_path / "run")
+    assert {one.cell.stack: one.outcome.name for one in reader} == {
+        "of-400": "not_run.request.context_exceeded",
+        "of-4096": "ok.task_done",
+    }
+    assert {key.stack: plan.facts["context_length"].value for key, plan in reader.plans.items()} == {
+        "of-400": 400 if scheme == "mlx" else 512,
+        "of-4096": 4096,
+    }
 
 
 def test_twenty_seeds_of_a_known_agent_are_one_run_and_it_is_said(tmp_path: Path) -> None:
@@ -184,3 +212,16 @@ def test_the_same_agents_through_a_server_and_in_process(stack: str, tmp_path: P
     assert cause.split()[1:] == (["0"] * 5 + ["2", "0", "0"] if parses else [])
     assert "runs in which the server turned what the model wrote into something else, by cause" in tables
     assert not [said for said in told(tmp_path / "run").findings if "its turns do not give" in said]
+    if parses:
+        _report_shows_it(tmp_path / "run")
+
+
+def _report_shows_it(folder: Path) -> None:
+    """Side by side: what ran through the server and what ran here, and by which cause they differ."""
+    page = forms(experiment(folder))["dense.md"].decode().replace("\\", "")
+    part = page.partition("## What a server makes of it")[2].partition("\n## ")[0]
+    assert "| solves-served | 100.0 % (2/2) | 100.0 % (2/2) | 0/2 | 0.0 % |" in part
+    assert "| misses-served | 0.0 % (0/2) | 0.0 % (0/2) | 0/2 | 0.0 % |" in part
+    assert "| breaks-served | n/r (0/0) | 0.0 % (0/2) | 2/2 | 100.0 % |" in part
+    assert "| `parser.dropped` |" in part
+    assert "Of 8 runs through servers, 2 (25.0 %) were." in part

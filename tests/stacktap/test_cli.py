@@ -204,5 +204,12 @@ def test_runs_are_listed_and_removed(tmp_path: Path) -> None:
         assert json.loads(live.stdout)["runs"][0]["recording"] is True
         assert stacktap(tmp_path, "runs", "rm", "@last").returncode == 3
     name = json.loads(stacktap(tmp_path, "runs", "--json").stdout)["runs"][0]["run"]
+    assert stacktap(tmp_path, "report", name).returncode == 0
+    row = json.loads(stacktap(tmp_path, "runs", "--json").stdout)["runs"][0]
+    assert f"proxy --upstream {url}" in row["command"]
+    assert row["headline"]
+    shown = stacktap(tmp_path, "runs").stdout
+    assert row["headline"][:100] in shown
+    assert "proxy --upstream" in shown
     assert stacktap(tmp_path, "runs", "rm", name[:12]).returncode == 0
     assert json.loads(stacktap(tmp_path, "runs", "--json").stdout)["runs"] == []

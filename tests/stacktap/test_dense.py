@@ -12,7 +12,7 @@ from stacktap.commands import dense
 def test_no_engine_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(dense, "find_spec", lambda name: None)
     done = CliRunner().invoke(cli, ["dense", "smoke", "--out", str(tmp_path / "run")])
-    assert "pip install 'stacktap[mlx]'" in str(done.exception)
+    assert "pip install -e '.[mlx]'" in str(done.exception)
     assert not (tmp_path / "run").exists()
 
 

@@ -91,3 +91,19 @@ def test_what_holds_no_answer_is_told(name: str, tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
     assert "nothing in it can be served" in done.stderr or "no journal" in done.stderr
+
+
+def test_what_stacktap_asks_to_identify_a_server_is_not_unseen(tmp_path: Path) -> None:
+    script = Script(tmp_path / "run")
+    script.chat(answer(content="x"))
+    script.run()
+    for code in (0, 1):
+        with running(tmp_path, "replay", str(tmp_path / "run"), "--json", "--strict") as (process, ready):
+            assert stacktap(tmp_path, "doctor", ready["url"]).returncode in (0, 1, 3)
+            if code:
+                assert asked(ready["url"], "/mine").status_code == 404
+            process.terminate()
+            out, _ = process.communicate(timeout=20)
+        done = json.loads(out)
+        assert done["identifying"] > 0
+        assert (len(done["unseen"]), process.returncode) == (code, code)

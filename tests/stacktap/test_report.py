@@ -19,7 +19,11 @@ def test_three_files_into_the_run_and_again_the_same(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", [CALL, REFUSED])
     first = stacktap(tmp_path, "report", str(run))
     assert (first.returncode, first.stderr) == (0, "")
-    assert first.stdout.splitlines() == [str(run / f"report.{kind}") for kind in ("md", "html", "json")]
+    *short, blank, page, html, data = first.stdout.splitlines()
+    assert [blank, page, html, data] == ["", *(str(run / f"report.{kind}") for kind in ("md", "html", "json"))]
+    said = json.loads((run / "report.json").read_text())["runs"][0]["verdict"]
+    assert short == [said["headline"], *(f"  -> {change['change']}" for change in said["changes"])]
+    assert said["changes"]
     before = {path.name: path.read_bytes() for path in run.glob("report.*")}
     stacktap(tmp_path, "report", str(run), "--out", str(tmp_path / "other"))
     assert {path.name: path.read_bytes() for path in (tmp_path / "other").iterdir()} == before

@@ -173,7 +173,7 @@ def test_a_hosted_target_gets_its_key_and_the_disk_never_does(tmp_path: Path, ce
 def test_without_ray_nothing_is_begun(tmp_path: Path) -> None:
     done = stacktap(tmp_path, "run", write_grid(tmp_path, "http://127.0.0.1:9"), "--executor", "ray")
     assert done.returncode == 3
-    assert "pip install 'stacktap[ray]'" in done.stderr
+    assert "pip install ray" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list((tmp_path / "data").rglob("episodes.jsonl"))
 
