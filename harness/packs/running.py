@@ -143,7 +143,10 @@ async def _problem(
         answer = await asker.ask(Ask("GET", model.models_path, None, purpose="preflight"))
     if answer.failure in ("connect", "timeout"):
         waited = f"no answer within {PREFLIGHT_SECONDS:g} s" if answer.failure == "timeout" else "nothing listens there"
+        waited += ": start the server (stacktap up, or your own way), or correct its address"
         return f"transport.{'timeout_read' if answer.failure == 'timeout' else 'connect'}", waited
+    if answer.status == 503:
+        return "transport.loading", "the server answers that it is not ready: run this again when its model is loaded"
     if answer.status in (401, 403):
         return "transport.auth", f"status {answer.status}: look at the headers of this model in the registry"
     names = _listed(answer.body) if answer.status == 200 else []

@@ -71,7 +71,10 @@ def make(
         out.mkdir(parents=True, exist_ok=True)
         with _alone(out):
             return _made(source, out.absolute(), wanted, tools, say)
-    except (PlanError, FolderError, RecordError, ToolError, WeightsError) as wrong:
+    except WeightsError as wrong:
+        todo = "the file is damaged or cut short: copy or fetch it again"
+        raise QuantizeError(f"{model}: {wrong}\n  -> {todo}") from None
+    except (PlanError, FolderError, RecordError, ToolError) as wrong:
         raise QuantizeError(str(wrong)) from None
     except OSError as wrong:
         where = f"{wrong.filename}: " if wrong.filename else ""

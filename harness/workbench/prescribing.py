@@ -159,7 +159,10 @@ def confirmation(bench: Workbench, ladders: Sequence[Ladder], chosen: Prescripti
             versions |= software(ladder.chain.ecosystem)
             found.append(confirmed(bench, one, cell.rung, cell.strength, chosen.threshold))
     if not found:
-        raise WorkbenchError("there is nothing to confirm: no tier of these chains was prescribed a rung")
+        raise WorkbenchError(
+            "there is nothing to confirm: no tier of these chains was prescribed a rung\n"
+            "  -> `stacktap quant prescribe` with more --rungs, or a lower --threshold (reports call that post-hoc)"
+        )
     return Confirmation(
         model=bench.model_row,
         pack=pack_row(bench.pack),

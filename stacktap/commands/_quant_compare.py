@@ -36,5 +36,6 @@ def command(
         benches.append((shared.workbench(member, pack_path, out, max_tokens), ladder))
     (first, first_on), (second, second_on) = benches
     with shared.problems_said():
+        shared.check_engines([first_on, second_on])
         run = comparison(first, first_on, mine[2], second, second_on)
     shared.leave(out, run)

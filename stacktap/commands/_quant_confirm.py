@@ -34,6 +34,7 @@ def command(
     if chosen is None:
         raise CouldNotRunError(f"{out} holds no prescription\n  -> stacktap quant prescribe --out {out} ...")
     with shared.problems_said():
+        shared.check_engines(ladders)
         run = confirmation(bench, ladders, chosen)
     shared.leave(out, run)
     if not all(cell.held for cell in run.cells):

@@ -30,4 +30,4 @@ def command(query: str, as_json: bool) -> None:
                 click.echo(f"  note      {text}")
     if not found:
         click.echo(f"no model of the registry is like {query!r}; `stacktap quant family` lists all", err=True)
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(2)

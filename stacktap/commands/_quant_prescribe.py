@@ -48,5 +48,6 @@ def command(
     bench = shared.workbench(member, pack_path, out, max_tokens)
     before = shared.earlier(out / "prescribe.json", Prescription)
     with shared.problems_said():
+        shared.check_engines(ladders)
         run = prescription(bench, ladders, asked, threshold, before)
     shared.leave(out, run)

@@ -53,6 +53,7 @@ def command(
     with shared.problems_said():
         if before is not None:
             check_same(before, bench)
+        shared.check_engines(ladders)
         for ladder, at in zip(ladders, chosen, strict=True):
             held_out = [one for one in at if bench.pack.tasks[one].labels.get("half") == "test"]
             if bench.lacking(ladder, asked, held_out):

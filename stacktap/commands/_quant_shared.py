@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,9 +83,21 @@ def ladders_of(member: Member, backends: str, tiers: str, weights: tuple[str, ..
             for tier in dict.fromkeys((*wanted, chain.baseline)):
                 chain.place(folder, tier)
         except RegistryError as wrong:
-            raise click.UsageError(str(wrong)) from None
+            todo = "`stacktap quant make` makes tiers; --weights names their folder"
+            raise click.UsageError(f"{wrong}\n  -> {todo}") from None
         found.append(Ladder(chain, tuple(tier for tier in chain.tiers if tier in wanted), folder))
     return found
+
+
+def check_engines(ladders: Sequence[Ladder]) -> None:
+    """Refuse what could not be loaded, before anything is written: a look that cannot happen is no look."""
+    from harness.workbench.answering import CONTEXT
+    from harness.workbench.registry import ENGINES
+    from stacks.load_engine import check_engine
+
+    for ladder in ladders:
+        for tier in ladder.tiers:
+            check_engine(ENGINES[ladder.chain.ecosystem], ladder.chain.place(ladder.folder, tier), CONTEXT)
 
 
 def _folder(text: str, names: list[str]) -> tuple[str, Path]:

@@ -24,7 +24,7 @@ def test_family_lists_members_with_their_chains() -> None:
     assert "smollm2" not in said
     code, said = quant("family", "smol", "--json")
     assert json.loads(said)["members"][0]["name"] == "smollm2-135m-instruct"
-    assert quant("family", "nobody")[0] == 1
+    assert quant("family", "nobody")[0] == 2
 
 
 PROFILE = ("profile", "--model", "smollm2-135m-instruct")
@@ -56,6 +56,15 @@ def test_a_pack_that_has_no_layers_is_refused_before_anything_is_loaded(tmp_path
     code, said = quant(*PROFILE, *words)
     assert code == 2
     assert "pack.yaml" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_look_that_cannot_happen_is_not_in_the_ledger(tmp_path: Path) -> None:
+    (tmp_path / "SmolLM2-135M-Instruct.F16.gguf").write_bytes(b"no model")
+    words = ("--weights", str(tmp_path), "--out", str(tmp_path / "out"), "--tiers", "F16")
+    code, said = quant(*PROFILE, *words)
+    assert code != 0
+    assert "make engine-llamacpp" in said or "GGUF" in said
     assert not (tmp_path / "out").exists()
 
 

@@ -290,8 +290,16 @@ async def test_the_pre_flight_names_what_cannot_be_asked(tmp_path: Path) -> None
     async def locked(request: web.Request) -> web.StreamResponse:
         return json_answer({"error": {"message": "no"}}, 401)
 
-    async with http_server(chat_handler(good)) as url, http_server(locked) as closed:
+    async def loading(request: web.Request) -> web.StreamResponse:
+        return json_answer({"error": {"message": "Loading model"}}, 503)
+
+    async with (
+        http_server(chat_handler(good)) as url,
+        http_server(locked) as closed,
+        http_server(loading) as early,
+    ):
         models = [
+            model(early, "early"),
             model(url, "good", target_model="m"),
             model(url, "other", target_model="x"),
             model("http://127.0.0.1:9", "gone"),
@@ -301,7 +309,10 @@ async def test_the_pre_flight_names_what_cannot_be_asked(tmp_path: Path) -> None
     assert found.done == 2
     assert found.not_run == {
         "other": "not_run:gate.model_not_found: the server does not list 'x'; it lists m",
-        "gone": "not_run:transport.connect: nothing listens there",
+        "early": "not_run:transport.loading: the server answers that it is not ready: run this again when its model "
+        "is loaded",
+        "gone": "not_run:transport.connect: nothing listens there: start the server (stacktap up, or your own way), or "
+        "correct its address",
         "locked": "not_run:transport.auth: status 401: look at the headers of this model in the registry",
     }
 
