@@ -54,7 +54,9 @@ class EpisodeWriter:
             self._begin(run)
         except OSError as error:
             self._lock.release()
-            raise EpisodeJournalError(f"cannot write {self.path}: {error.strerror or error}") from error
+            raise EpisodeJournalError(
+                f"cannot write {self.path}: {error.strerror or error}; make room there, or choose another folder"
+            ) from error
         except BaseException:
             self._lock.release()
             raise

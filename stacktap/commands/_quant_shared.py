@@ -162,6 +162,9 @@ def problems_said() -> Iterator[None]:
 
     try:
         yield
+    except KeyboardInterrupt:
+        tell("stopped: every answer so far is kept, and the same command carries on")
+        raise
     except GridChangedError as changed:
         raise CouldNotRunError(f"answers on record are not used again: {changed}") from None
     except (EpisodeJournalError, WorkbenchError, LedgerError, RegistryError, EngineError, WeightsError) as wrong:
