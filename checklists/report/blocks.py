@@ -94,11 +94,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A picture with its text alternative inside; `beside` are blocks that stand next to it where there is room."""
+    """A picture with its text alternative inside; `beside` are blocks that stand next to it where there is room. With
+    `file`, Markdown links the picture by that name; without it gives the text."""
 
     picture: Tag
     text: str
     beside: Sequence[Block] = ()
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,9 +109,10 @@ class _Writer:
                 return [*self._items(items, numbered=numbered), ""]
             case Table():
                 return self._table(block)
-            case Figure(_, text, beside):
+            case Figure(_, text, beside, file):
                 below = [line for each in beside for line in self._block(each, level)]
-                return [f"*{escaped(text)}*", "", *below]
+                shown = f"![{escaped(text)}]({file})" if file else f"*{escaped(text)}*"
+                return [shown, "", *below]
             case Bytes(shown):
                 return self._bytes(shown)
             case Pairs(pairs):

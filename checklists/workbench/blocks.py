@@ -1,126 +1,80 @@
-"""A report as blocks, written as Markdown and as a page: the same words in both, nothing else in either."""
+"""The workbench's reports as documents: blocks one after the other, headings between them, are put into sections."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from checklists.items.render import markdown as escaped
-from checklists.markup import Tag, tag
+from checklists.markup import Tag
+from checklists.report.blocks import Block, Bullets, Document, Figure, Paragraph, Section, Table
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading of a level from 1."""
+    """What follows is of this section, of a level from 1 (the title) to 3."""
 
     level: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
-    """One paragraph."""
-
-    text: str
+Part = Heading | Block
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+def paragraph(text: str) -> Paragraph:
+    """A paragraph of plain words."""
+    return Paragraph([text])
+
+
+def points(items: Sequence[str]) -> Bullets:
     """A list of points."""
-
-    items: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table; the first column is text, the others are set to the right."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    return Bullets([[item] for item in items])
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An SVG picture that lies beside the report as `name`; `text` says what it shows."""
-
-    name: str
-    drawn: Tag
-    text: str
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table; the first column is text, the others are set to the right. Its section's title is its caption."""
+    numeric = frozenset(range(1, len(head)))
+    return Table("", [[name] for name in head], [[[cell] for cell in row] for row in rows], numeric)
 
 
-Block = Heading | Paragraph | Points | Table | Picture
+def picture(name: str, drawn: Tag, text: str) -> Figure:
+    """A picture that lies beside the report as `name`; `text` says what it shows."""
+    return Figure(drawn, text, file=name)
 
 
-def markdown(blocks: Sequence[Block]) -> str:
-    """As Markdown. Words of models, packs and machines cannot become a link, a heading or HTML."""
-    return "\n\n".join(_markdown(block) for block in blocks) + "\n"
-
-
-def _markdown(block: Block) -> str:
-    if isinstance(block, Heading):
-        return f"{'#' * block.level} {_text(block.text)}"
-    if isinstance(block, Paragraph):
-        return _text(block.text)
-    if isinstance(block, Points):
-        return "\n".join(f"- {_text(item)}" for item in block.items)
-    if isinstance(block, Picture):
-        return f"![{_text(block.text)}]({block.name})"
-    rule = "|".join(["---", *["---:"] * (len(block.head) - 1)])
-    return "\n".join([_row(block.head), f"|{rule}|", *(_row(row) for row in block.rows)])
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(_text(cell) for cell in cells) + " |"
-
-
-def _text(text: str) -> str:
-    return " ".join(escaped(text).split())
-
-
-_STYLE = """
-:root{color-scheme:light dark;--ink:#1a1a1a;--paper:#fff;--soft:#5a5a5a;--line:#c9c9c9;}
-@media (prefers-color-scheme:dark){:root{--ink:#ececec;--paper:#161616;--soft:#b5b5b5;--line:#4a4a4a}}
-body{margin:0 auto;max-width:62rem;padding:1rem;font:1rem/1.5 system-ui,sans-serif}
-body{color:var(--ink);background:var(--paper)}
-h1,h2,h3{line-height:1.2;overflow-wrap:anywhere}
-.wide{overflow-x:auto}
-table{border-collapse:collapse;margin:.5rem 0;font-variant-numeric:tabular-nums}
-th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}
-svg{max-width:100%;height:auto}
-p,li{overflow-wrap:anywhere}
-"""
-
-
-def page(blocks: Sequence[Block], title: str) -> str:
-    """As one HTML file that loads nothing."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("title", title),
-        tag("style", _STYLE),
+def document(parts: Sequence[Part], stacktap: str) -> Document:
+    """The parts of a report, the title first, as a document made by that version."""
+    title, *rest = parts
+    assert isinstance(title, Heading)
+    opening, sections = _split(rest, 2, title.text)
+    return Document(
+        kicker="structured answers of models in this process",
+        title=title.text,
+        tone="",
+        opening=opening,
+        sections=sections,
+        footer=[[f"Made by stacktap {stacktap} from the run alone; the same run and version give the same bytes."]],
     )
-    main = tag("main", *(_html(block) for block in blocks))
-    return f"<!doctype html>\n{tag('html', head, tag('body', main), lang='en')}\n"
 
 
-def _html(block: Block) -> Tag:
-    if isinstance(block, Heading):
-        return tag(f"h{block.level}", block.text)
-    if isinstance(block, Paragraph):
-        return tag("p", block.text)
-    if isinstance(block, Points):
-        return tag("ul", *(tag("li", item) for item in block.items))
-    if isinstance(block, Picture):
-        return tag("div", block.drawn, class_="wide", tabindex=0)
-    head = tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in block.head)))
-    body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in block.rows))
-    return tag("div", tag("table", head, body), class_="wide", tabindex=0, role="region", aria_label=block.head[0])
-
-
-def pictures(blocks: Sequence[Block]) -> dict[str, str]:
+def pictures(parts: Sequence[Part]) -> dict[str, Tag]:
     """The files that the Markdown links, by name."""
-    return {block.name: f"{block.drawn}\n" for block in blocks if isinstance(block, Picture)}
+    return {part.file: part.picture for part in parts if isinstance(part, Figure)}
+
+
+def _split(parts: Sequence[Part], level: int, title: str) -> tuple[list[Block], list[Section]]:
+    """What stands before the first heading of a level, and the sections that such headings begin."""
+    before: list[Block] = []
+    begun: list[tuple[str, list[Part]]] = []
+    for part in parts:
+        if isinstance(part, Heading) and part.level == level:
+            begun.append((part.text, []))
+        elif begun:
+            begun[-1][1].append(part)
+        elif not isinstance(part, Heading):
+            before.append(replace(part, caption=title) if isinstance(part, Table) else part)
+    sections = []
+    for text, inside in begun:
+        own, below = _split(inside, level + 1, text)
+        sections.append(Section(re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-"), [text], [*own, *below]))
+    return before, sections

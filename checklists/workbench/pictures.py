@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import cos, pi, sin
 
 from checklists.markup import Tag, tag
@@ -10,15 +11,23 @@ from harness.workbench.record import DepthPoint, Share
 
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 36, 48
-STYLE = (
-    "svg{--ink:#1a1a1a;--soft:#5a5a5a;--line:#c9c9c9;--mark:#0b5cad;--other:#a33b00;background:#fff}"
-    "@media (prefers-color-scheme:dark){svg{--ink:#ececec;--soft:#b5b5b5;--line:#4a4a4a;--mark:#7ab8ff;--other:#ffab70;"
-    "background:#161616}}"
-    "text{font:13px system-ui,sans-serif;fill:var(--ink)}.soft{fill:var(--soft)}.grid{stroke:var(--line)}"
-    ".a{stroke:var(--mark);fill:none;stroke-width:2}"
-    ".b{stroke:var(--other);fill:none;stroke-width:2;stroke-dasharray:6 4}"
-    ".af{fill:var(--mark)}.bf{fill:var(--other)}"
+CHART_STYLE = (
+    ".chart{--ink:#1a1a1a;--soft:#5a5a5a;--line:#c9c9c9;--mark:#0b5cad;--other:#a33b00;background:#fff;max-width:100%;"
+    "height:auto}"
+    "@media (prefers-color-scheme:dark){.chart{--ink:#ececec;--soft:#b5b5b5;--line:#4a4a4a;--mark:#7ab8ff;"
+    "--other:#ffab70;background:#161616}}"
+    ".chart text{font:13px system-ui,sans-serif;fill:var(--ink)}.chart .soft{fill:var(--soft)}"
+    ".chart .grid{stroke:var(--line)}.chart .a{stroke:var(--mark);fill:none;stroke-width:2}"
+    ".chart .b{stroke:var(--other);fill:none;stroke-width:2;stroke-dasharray:6 4}"
+    ".chart .af{fill:var(--mark)}.chart .bf{fill:var(--other)}"
 )
+"""Rules for these pictures: in a page's style sheet, or within a picture that stands alone."""
+
+
+def alone(drawn: Tag) -> str:
+    """A picture as a file of its own."""
+    title, text, *rest = drawn.children
+    return f"{replace(drawn, children=(title, text, tag('style', CHART_STYLE), *rest))}\n"
 
 
 def _svg(title: str, text: str, drawn: Sequence[Tag], height: int = HEIGHT) -> Tag:
@@ -26,12 +35,12 @@ def _svg(title: str, text: str, drawn: Sequence[Tag], height: int = HEIGHT) -> T
         "svg",
         tag("title", title),
         tag("desc", text),
-        tag("style", STYLE),
         tag("text", title, x=LEFT, y=20),
         *drawn,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {WIDTH} {height}",
         role="img",
+        class_="chart",
         aria_label=f"{title}. {text}",
     )
 

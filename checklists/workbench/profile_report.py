@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from checklists.workbench.blocks import Block, Heading, Paragraph, Picture, Points, Table
+from checklists.workbench.blocks import Heading, Part, paragraph, picture, points, table
 from checklists.workbench.pictures import damage, decay
 from harness.workbench.collecting import coverage_text
 from harness.workbench.record import (
@@ -30,11 +30,11 @@ _WORDS = {
 }
 
 
-def profile_blocks(run: Profile) -> list[Block]:
+def profile_parts(run: Profile) -> list[Part]:
     """The whole report."""
-    blocks: list[Block] = [
+    blocks: list[Part] = [
         Heading(1, f"What quantization does to {run.model.name}"),
-        Paragraph(
+        paragraph(
             "Structured answers of one model at several widths, each chain of conversions by itself and against its "
             "own 16-bit baseline. Chains are not compared with each other: they do not quantise the same tensors."
         ),
@@ -47,7 +47,7 @@ def profile_blocks(run: Profile) -> list[Block]:
 
 def header(
     model: ModelRow | None, pack: PackRow, software: Mapping[str, str], machine: Mapping[str, str], stacktap: str
-) -> Iterator[Block]:
+) -> Iterator[Part]:
     """What a report's numbers belong to; one software package a line, since no line names two ecosystems."""
     items = []
     if model is not None:
@@ -66,34 +66,34 @@ def header(
         items.append(f"tools declared by each function call: {', '.join(map(str, pack.tools_per_call))}")
     items += [f"{name}: {value}" for name, value in sorted(machine.items())]
     items += [f"{name} {value}" for name, value in sorted(software.items())]
-    yield Points((*items, f"stacktap {stacktap}"))
+    yield points((*items, f"stacktap {stacktap}"))
 
 
-def _chain(chain: ChainRun) -> Iterator[Block]:
+def _chain(chain: ChainRun) -> Iterator[Part]:
     mark = " (underpowered)" if chain.detectable > UNDERPOWERED else ""
     yield Heading(2, f"Chain {chain.name}{mark}")
-    yield Paragraph(f"Baseline: {chain.baseline}. Tiers made by {chain.made_by}.")
+    yield paragraph(f"Baseline: {chain.baseline}. Tiers made by {chain.made_by}.")
     if chain.baseline_note:  # a line of its own: it may name what the source was stored as
-        yield Paragraph(f"The baseline's weights: {chain.baseline_note}.")
+        yield paragraph(f"The baseline's weights: {chain.baseline_note}.")
     if chain.tier_note:
-        yield Paragraph(f"Tiers here are {chain.tier_note}.")
-    yield Paragraph(
+        yield paragraph(f"Tiers here are {chain.tier_note}.")
+    yield paragraph(
         f"{chain.cases} cases. Where a fifth of them come out differently, a difference of {chain.detectable:.2f} is "
         "found four times out of five; a smaller one stays inconclusive, which is never the same as harmless."
     )
     for tier, why in sorted(chain.excluded.items()):
-        yield Paragraph(f"Excluded: {tier}, by a guard: {why}.")
+        yield paragraph(f"Excluded: {tier}, by a guard: {why}.")
     yield Heading(3, f"Guards, {chain.name}")
-    yield Points(tuple(f"{guard.name}: {guard.state} ({guard.reason})" for guard in chain.guards))
+    yield points(tuple(f"{guard.name}: {guard.state} ({guard.reason})" for guard in chain.guards))
     for rung in _rungs(chain):
         yield from _rung(chain, rung)
     yield Heading(3, f"Weights, {chain.name}")
-    yield Table(("tier", "bits per weight", "of the whole file", "weights", "tensors by type"), tuple(_weights(chain)))
+    yield table(("tier", "bits per weight", "of the whole file", "weights", "tensors by type"), tuple(_weights(chain)))
     notes = dict.fromkeys(f"{tier.tier}: {tier.weights.note}" for tier in chain.tiers if tier.weights.note)
     if notes:
-        yield Points(tuple(notes))
+        yield points(tuple(notes))
     yield Heading(3, f"What binds these numbers, {chain.name}")
-    yield Points(tuple(_bound(chain)))
+    yield points(tuple(_bound(chain)))
 
 
 def _rungs(chain: ChainRun) -> list[str]:
@@ -104,39 +104,39 @@ def _cells(chain: ChainRun, rung: str) -> list[tuple[TierRun, RungRun]]:
     return [(tier, found) for tier in chain.tiers if (found := tier.rung(rung)) is not None]
 
 
-def _rung(chain: ChainRun, rung: str) -> Iterator[Block]:
+def _rung(chain: ChainRun, rung: str) -> Iterator[Part]:
     cells = _cells(chain, rung)
     where = f"{chain.name}, {rung}"
-    points = [(t.tier, t.weights.tensor_bits, r.shares["lenient"][METRIC], t.tier == chain.baseline) for t, r in cells]
-    drawn = damage(f"Right answers by tier ({where})", points, "lenient")
+    shown = [(t.tier, t.weights.tensor_bits, r.shares["lenient"][METRIC], t.tier == chain.baseline) for t, r in cells]
+    drawn = damage(f"Right answers by tier ({where})", shown, "lenient")
     base = next((cell for tier, cell in cells if tier.tier == chain.baseline), None)
     if base is not None and base.shares["lenient"][METRIC].value < FLOOR:
-        yield Paragraph(
+        yield paragraph(
             f"Floored: under {rung} the baseline itself is right in {base.shares['lenient'][METRIC].value:.2f} of the "
             "cases, so that little damage can show in content_correct; read the layers below it."
         )
     for parser in ("lenient", "strict"):
         yield Heading(3, f"{parser.capitalize()} parser, {where}")
-        yield Table(_HEAD, tuple(_row(chain, tier, cell, parser) for tier, cell in cells))
+        yield table(_HEAD, tuple(_row(chain, tier, cell, parser) for tier, cell in cells))
         yield from _strict_note(cells) if parser == "strict" else ()
         if parser == "lenient":
-            yield Picture(f"damage-{chain.name}-{rung}.svg", drawn, f"Right answers by tier, {where}")
+            yield picture(f"damage-{chain.name}-{rung}.svg", drawn, f"Right answers by tier, {where}")
     coverage = [f"{tier.tier}: {coverage_text(cell.coverage)}" for tier, cell in cells if cell.coverage]
     if coverage:
         yield Heading(3, f"Grammar coverage, {where}")
-        yield Points(tuple(coverage))
+        yield points(tuple(coverage))
     yield Heading(3, f"Where cases die, {where}")
-    yield Table(_DIED_HEAD, tuple(_died(tier, cell) for tier, cell in cells))
+    yield table(_DIED_HEAD, tuple(_died(tier, cell) for tier, cell in cells))
     moved = [f"{tier.tier}: {text}" for tier, cell in cells if (text := _moved(cell))]
     if moved:
-        yield Paragraph(f"Against {chain.baseline}, cases that died elsewhere (lenient):")
-        yield Points(tuple(moved))
+        yield paragraph(f"Against {chain.baseline}, cases that died elsewhere (lenient):")
+        yield points(tuple(moved))
     yield from _depth(cells, where, chain.baseline, f"{chain.name}-{rung}")
     yield Heading(3, f"Cost, {where}")
-    yield Table(("tier", "seconds a case", "tokens a case", "tokens a second"), tuple(_cost(t, r) for t, r in cells))
+    yield table(("tier", "seconds a case", "tokens a case", "tokens a second"), tuple(_cost(t, r) for t, r in cells))
     tools = [f"{t.tier}: {r.tools_right[0]} of {r.tools_right[1]}" for t, r in cells if r.tools_right[1]]
     if tools:
-        yield Paragraph("Valid calls that named the right tool: " + "; ".join(tools) + ".")
+        yield paragraph("Valid calls that named the right tool: " + "; ".join(tools) + ".")
 
 
 _HEAD = (
@@ -167,11 +167,11 @@ def _credible(against: Difference | None) -> str:
     return "strict reads no answer of these kinds" if against is None else _WORDS[against.verdict]
 
 
-def _strict_note(cells: list[tuple[TierRun, RungRun]]) -> Iterator[Block]:
+def _strict_note(cells: list[tuple[TierRun, RungRun]]) -> Iterator[Part]:
     without = next((d.without for _, c in cells if (d := c.against_baseline.get("strict")) and d.without), ())
     if without:
         cases = next(c.against_baseline["strict"].cases for _, c in cells if "strict" in c.against_baseline)
-        yield Paragraph(
+        yield paragraph(
             f"Differences under this parser are over {cases} cases, without {', '.join(without)}: strict reads not one "
             "answer of the baseline there, so that a difference would mask losses and book gains that are none."
         )
@@ -188,22 +188,21 @@ def _moved(cell: RungRun) -> str:
     return ", ".join(f"{count} {name}" for name, count in list(cell.moved.items())[:6])
 
 
-def _depth(cells: list[tuple[TierRun, RungRun]], where: str, baseline: str, name: str) -> Iterator[Block]:
+def _depth(cells: list[tuple[TierRun, RungRun]], where: str, baseline: str, name: str) -> Iterator[Part]:
     rows = [(tier, cell) for tier, cell in cells if cell.depth]
     if not rows:
         return
     yield Heading(3, f"Depth, {where}")
-    yield Paragraph(
+    yield paragraph(
         "Right answers by how many turns lie between what was said and what is asked, and with as many words in one "
         "turn (the length control)."
     )
-    points = rows[0][1].depth
-    head = ("tier", *(f"{point.form} {point.depth}" for point in points))
-    yield Table(head, tuple((t.tier, *(f"{point.right}/{point.cases}" for point in c.depth)) for t, c in rows))
+    head = ("tier", *(f"{point.form} {point.depth}" for point in rows[0][1].depth))
+    yield table(head, tuple((t.tier, *(f"{point.right}/{point.cases}" for point in c.depth)) for t, c in rows))
     base = next((cell for tier, cell in rows if tier.tier == baseline), rows[0][1])
     shown = baseline if any(tier.tier == baseline for tier, _ in rows) else rows[0][0].tier
     drawn = decay(f"Depth at {shown} ({where})", base.depth)
-    yield Picture(f"decay-{name}.svg", drawn, f"Right answers by depth at {shown}, {where}")
+    yield picture(f"decay-{name}.svg", drawn, f"Right answers by depth at {shown}, {where}")
 
 
 def _cost(tier: TierRun, cell: RungRun) -> tuple[str, ...]:
@@ -229,9 +228,9 @@ def _bound(chain: ChainRun) -> Iterator[str]:
             yield from (f"{name} of {tier.tier}: {tier.bound_to.get(name, 'unknown')}" for tier in chain.tiers)
 
 
-def _bounds(run: Profile) -> Iterator[Block]:
+def _bounds(run: Profile) -> Iterator[Part]:
     yield Heading(2, "What these numbers do not say")
-    yield Points(
+    yield points(
         (
             "Prompts are rendered from the source model's chat template; a server that renders another one answers "
             "otherwise.",

@@ -68,7 +68,7 @@ def test_not_stale(name: str) -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_no_line_names_two_ecosystems(name: str) -> None:
-    for line in to_markdown(run(name)).splitlines():
+    for line in to_markdown(run(name)).replace("\\", "").splitlines():
         named = [one for one, words in ECOSYSTEMS.items() if words.search(line)]
         assert len(named) < 2, line
 
@@ -106,7 +106,7 @@ def test_the_gguf_ladder_is_whole_and_its_tensor_types_are_listed() -> None:
     declared = shipped_registry().member(profile.model.name).chain("gguf")
     assert tuple(tier.tier for tier in chain.tiers) == declared.tiers
     assert chain.cases == 250 and all(len(tier.rungs[0].cases) == 250 for tier in chain.tiers)  # noqa: PT018
-    assert "dequantised Q4_1" in to_markdown(profile)
+    assert "dequantised Q4_1" in to_markdown(profile).replace("\\", "")
     types = {tier.tier: tier.weights.types for tier in chain.tiers}
     assert "Q2_K" not in types["Q2_K"], "576 columns: every K-quant of 2 bits fell back"
     assert sum(types["Q2_K"].values()) == 272
