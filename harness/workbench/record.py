@@ -220,26 +220,31 @@ class Prescribed(msgspec.Struct, frozen=True, kw_only=True):
     strength: str
 
 
-class Prescription(msgspec.Struct, frozen=True, kw_only=True):
-    """`quant prescribe`: the lowest rung that clears the bar, on the development half. `registered` is the threshold
-    that was in force before any number was seen; another one makes it post-hoc."""
+class _AgainstBar(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that holds rates against a bar. `registered` is the threshold that was in force before any number was seen;
+    another one makes it post-hoc."""
 
     schema: int = RUN_SCHEMA
-    kind: Literal["prescribe"] = "prescribe"
+    stacktap: str
     model: ModelRow
     pack: PackRow
     software: dict[str, str]
     machine: dict[str, str]
     threshold: float
     registered: float
-    half: str
-    cells: tuple[Prescribed, ...]
-    stacktap: str
 
     @property
     def post_hoc(self) -> bool:
         """Whether the bar was moved after it had been set."""
         return self.threshold != self.registered
+
+
+class Prescription(_AgainstBar, frozen=True, kw_only=True):
+    """`quant prescribe`: the lowest rung that clears the bar, on the development half."""
+
+    kind: Literal["prescribe"] = "prescribe"
+    half: str
+    cells: tuple[Prescribed, ...]
 
 
 class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
@@ -265,25 +270,12 @@ class LedgerRow(msgspec.Struct, frozen=True):
     what: str
 
 
-class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
+class Confirmation(_AgainstBar, frozen=True, kw_only=True):
     """`quant confirm`: whether each prescription holds."""
 
-    schema: int = RUN_SCHEMA
     kind: Literal["confirm"] = "confirm"
-    model: ModelRow
-    pack: PackRow
-    software: dict[str, str]
-    machine: dict[str, str]
-    threshold: float
-    registered: float
     cells: tuple[Confirmed, ...]
     ledger: tuple[LedgerRow, ...]
-    stacktap: str
-
-    @property
-    def post_hoc(self) -> bool:
-        """Whether the bar was moved after it had been set."""
-        return self.threshold != self.registered
 
 
 class ArmRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,10 +15,7 @@ from stacktap.commands import _quant_shared as shared
 @click.option(
     "--backend", type=click.Choice(["gguf", "mlx"]), default="gguf", show_default=True, help="The ecosystem of both."
 )
-@shared.pack_option
-@shared.weights_option
-@shared.out_option
-@shared.tokens_option
+@shared.answers_options
 def command(
     small: str, large: str, backend: str, pack_path: str, weights: tuple[str, ...], out: Path, max_tokens: int
 ) -> None:

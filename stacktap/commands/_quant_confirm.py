@@ -11,13 +11,7 @@ from stacktap.failure import CouldNotRunError
 
 
 @click.command("confirm")
-@shared.model_option
-@shared.backends_option
-@shared.tiers_option
-@shared.pack_option
-@shared.weights_option
-@shared.out_option
-@shared.tokens_option
+@shared.chain_options
 def command(
     model: str, backends: str, tiers: str, pack_path: str, weights: tuple[str, ...], out: Path, max_tokens: int
 ) -> None:

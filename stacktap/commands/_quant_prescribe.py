@@ -10,13 +10,7 @@ from stacktap.commands import _quant_shared as shared
 
 
 @click.command("prescribe")
-@shared.model_option
-@shared.backends_option
-@shared.tiers_option
-@shared.pack_option
-@shared.weights_option
-@shared.out_option
-@shared.tokens_option
+@shared.chain_options
 @click.option(
     "--threshold", type=click.FloatRange(0, 1), default=0.9, show_default=True, help="The bar for right answers."
 )

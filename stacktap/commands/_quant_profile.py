@@ -10,13 +10,7 @@ from stacktap.commands import _quant_shared as shared
 
 
 @click.command("profile")
-@shared.model_option
-@shared.backends_option
-@shared.tiers_option
-@shared.pack_option
-@shared.weights_option
-@shared.out_option
-@shared.tokens_option
+@shared.chain_options
 @click.option("--cases", default="", help="Cases of each backend: all/40. Default: all.")
 @click.option("--rungs", default="L0", show_default=True, help="Rungs to measure each tier under: L0,L1,L2,L3.")
 def command(

@@ -18,32 +18,45 @@ if TYPE_CHECKING:
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-model_option: Option = click.option(
-    "--model", required=True, help="A member of the registry (`stacktap quant family`)."
-)
-backends_option: Option = click.option(
+_MODEL: Option = click.option("--model", required=True, help="A member of the registry (`stacktap quant family`).")
+_BACKENDS: Option = click.option(
     "--backends", default="gguf", show_default=True, help="gguf, mlx or both, separated by a comma."
 )
-tiers_option: Option = click.option(
+_TIERS: Option = click.option(
     "--tiers", default="", help="Tiers of each backend, in their order: Q4_K_M,F16/4bit,16bit. Default: all."
 )
-pack_option: Option = click.option(
+_PACK: Option = click.option(
     "--pack", "pack_path", default="structured", show_default=True, help="A pack's file or folder, or a shipped one."
 )
-weights_option: Option = click.option(
+_WEIGHTS: Option = click.option(
     "--weights",
     multiple=True,
     required=True,
     metavar="[BACKEND=]FOLDER",
     help="Where the tiers lie (`stacktap quant make` writes such a folder).",
 )
-out_option: Option = click.option(
+_OUT: Option = click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     help="Folder of the answers and reports; the same one carries on.",
 )
-tokens_option: Option = click.option("--max-tokens", default=64, show_default=True, help="Most tokens of an answer.")
+_TOKENS: Option = click.option("--max-tokens", default=64, show_default=True, help="Most tokens of an answer.")
+
+
+def answers_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which cases are asked of which weights, and where the answers go."""
+    for option in (_TOKENS, _OUT, _WEIGHTS, _PACK):
+        command = option(command)
+    return command
+
+
+def chain_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for tiers of one model's chains."""
+    command = answers_options(command)
+    for option in (_TIERS, _BACKENDS, _MODEL):
+        command = option(command)
+    return command
 
 
 def tell(line: str) -> None:
